@@ -163,9 +163,9 @@ def world(seed: int) -> tuple[CollectionVersion, Array]:
     return first.changed(first.placed(added)), rng.random(likeness.shape) < 1 / (1 + np.exp(-20 * (likeness - 0.8)))
 
 
-def users(edition: CollectionVersion, liked: Array) -> zr.users.RelevanceTable:
+def users(version: CollectionVersion, liked: Array) -> zr.users.RelevanceTable:
     """Return the same visitors, for the tree of this version."""
-    return zr.users.RelevanceTable(edition.collection.tree, [np.flatnonzero(row).tolist() for row in liked])
+    return zr.users.RelevanceTable(version.collection.tree, [np.flatnonzero(row).tolist() for row in liked])
 
 
 def clicks(ranker: zr.Ranked, visitors: zr.users.RelevanceTable, visits: int, seed: int) -> int:
@@ -183,13 +183,13 @@ def main() -> None:
     asked = parser.parse_args()
     rows = []
     for seed in range(asked.first, asked.first + asked.instances):
-        edition, liked = world(seed)
-        remade = edition.remade(seed=seed)
-        old, new = users(edition, liked), users(remade, liked)
-        ranker = zr.ZoomRank(edition.collection.tree, slots=5, seed=seed)
+        version, liked = world(seed)
+        remade = version.remade(seed=seed)
+        old, new = users(version, liked), users(remade, liked)
+        ranker = zr.ZoomRank(version.collection.tree, slots=5, seed=seed)
         clicks(ranker, old, asked.before, seed)
         stayed = ranker.copied()
-        ranker.move(remade.collection.tree, edition.remap_to(remade))
+        ranker.move(remade.collection.tree, version.remap_to(remade))
         fresh = zr.ZoomRank(remade.collection.tree, slots=5, seed=seed)
         pairs = ((stayed, old), (ranker, new), (fresh, new))
         rows.append([clicks(each, meets, asked.after, seed + 1000) for each, meets in pairs])

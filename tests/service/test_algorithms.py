@@ -44,7 +44,7 @@ async def _visit(engine: Any, shop: Any, clock: Clock, visits: int, seed: int) -
             json.dumps(await page_data.query(engine, shop, query), allow_nan=False)
             json.dumps(await page_data.tree(engine, shop, query, 50), allow_nan=False)
         if visit % 60 == 30:
-            await engine.sweep()
+            await engine.housekeep()
 
 
 @pytest.mark.parametrize("algorithm", SOME_FIRST)

@@ -71,11 +71,11 @@ def _warm_up() -> None:
 
     for similar in ("off", "words"):
         settings = Settings(**SETTINGS, similar=similar)
-        editions = only_edition(small_collection(), settings)
-        served = ServedCollection(StoredCollection(1, "shop", 0.0, ""), settings, editions)
+        versions = only_edition(small_collection(), settings)
+        served = ServedCollection(StoredCollection(1, "shop", 0.0, ""), settings, versions)
         warm_up(served)
-        first = editions.newest
-        changed = first.edition.changed(first.edition.placed([{"remove": "d000"}]))
+        first = versions.newest
+        changed = first.catalogue.changed(first.catalogue.placed([{"remove": "d000"}]))
         warm_up_move(served, first, ServedVersion(1, changed, settings))
 
 
@@ -309,10 +309,10 @@ class Keeper(Client):
 
 def _check_documents(engine: Engine, memory: Memory) -> None:
     """What was acknowledged has happened; what nobody has heard of has happened as a whole, or not at all."""
-    edition = engine.collections.find("shop").edition
-    ids = edition.tree.documents
+    version = engine.collections.find("shop").version
+    ids = version.tree.documents
     places = {
-        name: edition.path(ids.position(name))[-1] if name in ids else None for name in memory.there | memory.changing
+        name: version.path(ids.position(name))[-1] if name in ids else None for name in memory.there | memory.changing
     }
     before = {name: memory.there.get(name) for name in places}
     assert places in (before, before | memory.changing), "a change was lost, or half of one was made"
@@ -355,7 +355,7 @@ def check(place: Place, memory: Memory) -> Audit:
 async def _checked(place: Place, memory: Memory) -> Audit:
     engine = Engine(place.open(), place.folder)
     await engine.start()
-    engine._stop_sweeping()
+    engine._stop_housekeeping()
     try:
         found = await audit(engine)
         _check_requests(engine)
@@ -383,7 +383,7 @@ async def _checked(place: Place, memory: Memory) -> Audit:
 def _check_requests(engine: Engine) -> None:
     """Each request that came with a key, however often, has one impression."""
     rows = engine.store.database.query(f"SELECT shown FROM events WHERE outcome = {WAITING}")  # noqa: S608
-    requests = [unpack_parts(bytes(shown)).marks.request for (shown,) in rows]
+    requests = [unpack_parts(bytes(shown)).tags.request for (shown,) in rows]
     assert None not in requests
     assert len(set(requests)) == len(requests), "a request was answered twice"
 

@@ -202,10 +202,10 @@ async def _here(options: argparse.Namespace) -> Any:
         try:
             served = engine.collections.find(options.collection)
             log = ImportedLog(served, file, options.file.suffix, options.unknown)
-            learning = asyncio.create_task(engine.importing.learn(log, options.key))
+            learning = asyncio.create_task(engine.importer.learn(log, options.key))
             while not (await asyncio.wait({learning}, timeout=1.0))[0]:
-                if served.id in engine.importing.progress:
-                    progress.tell(*engine.importing.progress[served.id])
+                if served.id in engine.importer.progress:
+                    progress.tell(*engine.importer.progress[served.id])
             return await learning
         finally:
             await engine.stop()

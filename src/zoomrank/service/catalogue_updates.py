@@ -32,7 +32,7 @@ from zoomrank.spaces import DocumentIds
 
 MOST_AT_ONCE = 20_000  # changes of one revision
 _LEAST_FILE = 2**20  # bytes of changes before the file of a revision is stored
-_MOST_EDITIONS = 256  # revisions after the last stored file
+_MOST_REVISIONS = 256  # revisions after the last stored file
 
 Change = Mapping[str, Any]
 
@@ -60,13 +60,13 @@ class CatalogueUpdates:
         store: Store,
         collections: CollectionRegistry,
         experiments: ExperimentRegistry,
-        ledger: LearnerEvents,
+        learner_events: LearnerEvents,
         now: Callable[[], float],
     ) -> None:
         self._store = store
         self._collections = collections
         self._experiments = experiments
-        self._learner_events = ledger
+        self._learner_events = learner_events
         self._now = now
         self._waiting: dict[int, list[_Waiting]] = defaultdict(list)
         self._busy: dict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -146,7 +146,7 @@ class CatalogueUpdates:
         update = await self._elsewhere(make)
         if update is not None:  # else there was nothing to change
             await serve_revision(served, *update)
-        return served.edition
+        return served.version
 
     async def _elsewhere(self, work: Callable[[], Done]) -> Done:
         return await self._collections.in_thread(work, "The collection was not changed")
@@ -154,28 +154,28 @@ class CatalogueUpdates:
     # In another thread.
 
     def _missed(self, served: ServedCollection) -> Revision | None:
-        is_served = self._store.read.last_edition(served.id) == served.edition.revision
-        return None if is_served else served.editions.newer()
+        is_served = self._store.read.last_version(served.id) == served.version.revision
+        return None if is_served else served.versions.newer()
 
     def _changed(self, served: ServedCollection, waiting: Sequence[_Waiting]) -> _Update | None:
-        before = served.edition
+        before = served.version
         changes = resolve_changes(
             before.tree.documents, ((change, one.unknown) for one in waiting for change in one.changes)
         )
         if not changes:
             return None
-        placed = before.edition.placed(changes)
-        number, edition = before.revision + 1, before.edition.changed(placed)
+        placed = before.catalogue.placed(changes)
+        number, catalogue = before.revision + 1, before.catalogue.changed(placed)
         stored = StoredVersion(number, self._now(), pack_changes(placed), None)
         if is_metadata(placed):
-            return self._stored(served, stored, _Update(Revision(number, before.number, edition), None))
-        return self._stored(served, stored, _new_version(served, Revision(number, number, edition)))
+            return self._stored(served, stored, _Update(Revision(number, before.number, catalogue), None))
+        return self._stored(served, stored, _new_version(served, Revision(number, number, catalogue)))
 
     def _remade(self, served: ServedCollection, seed: int) -> _Update:
-        number = served.edition.revision + 1
-        update = _new_version(served, Revision(number, number, served.edition.edition.remade(seed)))
+        number = served.version.revision + 1
+        update = _new_version(served, Revision(number, number, served.version.catalogue.remade(seed)))
         with temp_file(self._collections.folder) as file:
-            write_version(update.revision.edition, file)
+            write_version(update.revision.catalogue, file)
             file.flush()
             stored = StoredVersion(number, self._now(), None, digest_of(file))
             return self._stored(served, stored, update, lambda: self._collections.pieces(file))
@@ -189,10 +189,10 @@ class CatalogueUpdates:
     ) -> _Update:
         """Make a revision durable."""
         try:
-            self._store.add_edition(served.id, stored, None if pieces is None else pieces())
+            self._store.add_version(served.id, stored, None if pieces is None else pieces())
         except StorageError:  # the write may have succeeded all the same
             with suppress(StorageError):
-                if self._store.read.last_edition(served.id) == stored.number:
+                if self._store.read.last_version(served.id) == stored.number:
                     return update
             raise
         return update
@@ -203,14 +203,14 @@ class CatalogueUpdates:
             await self._elsewhere(partial(self._keep_file, served))
 
     def _keep_file(self, served: ServedCollection) -> None:
-        number, edition = served.edition.revision, served.edition.edition
-        whole = self._store.read.whole_edition(served.id, number)
+        number, catalogue = served.version.revision, served.version.catalogue
+        whole = self._store.read.whole_version(served.id, number)
         since = number - (whole.number if whole is not None else 0)
         size, file_size = self._store.read.sizes(served.id, number - since)
-        if since < _MOST_EDITIONS and size < max(_LEAST_FILE, file_size // 4):
+        if since < _MOST_REVISIONS and size < max(_LEAST_FILE, file_size // 4):
             return
         with temp_file(self._collections.folder) as file:
-            write_version(edition, file)
+            write_version(catalogue, file)
             file.flush()
             self._store.keep_whole(served.id, number, digest_of(file), self._collections.pieces(file))
 
@@ -269,16 +269,16 @@ async def serve_revision(
 
     One that begins another version has one for each of them in `versions`, by id; those that are missing are built.
     """
-    if revision.version == served.edition.number:
+    if revision.version == served.version.number:
         for one in served.family:
-            one.edition.take_metadata(revision.edition, revision.number)
+            one.version.take_metadata(revision.catalogue, revision.number)
         return
     found = dict(versions) if versions is not None else await asyncio.to_thread(_versions, served, revision)
     for one in served.family:
         if one.neighbours is not None and one.id in found:
             await one.neighbours.move_to_newest(found[one.id])
     for one in served.family:  # in the same turn of the loop in which the neighbours are there
-        one.editions.go_on(found.get(one.id) or _version(one, revision))
+        one.versions.go_on(found.get(one.id) or _version(one, revision))
 
 
 def _new_version(served: ServedCollection, revision: Revision) -> _Update:
@@ -286,8 +286,8 @@ def _new_version(served: ServedCollection, revision: Revision) -> _Update:
     versions = _versions(served, revision)
     for one in served.family:
         if one.id in versions:
-            _check_growable(one.edition, versions[one.id], None if one is served else one.name)
-            warm_up_move(one, one.edition, versions[one.id])
+            _check_growable(one.version, versions[one.id], None if one is served else one.name)
+            warm_up_move(one, one.version, versions[one.id])
     return _Update(revision, versions)
 
 
@@ -299,7 +299,7 @@ def _versions(served: ServedCollection, revision: Revision) -> dict[int, ServedV
 
 
 def _version(one: ServedCollection, revision: Revision) -> ServedVersion:
-    return ServedVersion(revision.version, revision.edition, one.settings, revision.number)
+    return ServedVersion(revision.version, revision.catalogue, one.settings, revision.number)
 
 
 def _check_growable(before: ServedVersion, after: ServedVersion, arm: str | None = None) -> None:
@@ -319,5 +319,5 @@ def _check_growable(before: ServedVersion, after: ServedVersion, arm: str | None
 
 def warm_up_move(served: ServedCollection, before: ServedVersion, after: ServedVersion) -> None:
     """Move a learner once, so that its kernels are compiled, or the change fails, before requests wait for it."""
-    learner = QueryLearner(0, served.editions, served.settings, before.number)
+    learner = QueryLearner(0, served.versions, served.settings, before.number)
     learner.seen_from(after)

@@ -129,13 +129,13 @@ class ExperimentRegistry:
         self,
         store: Store,
         collections: CollectionRegistry,
-        ledger: LearnerEvents,
+        learner_events: LearnerEvents,
         now: Callable[[], float],
         ownership: Ownership,
     ) -> None:
         self._store = store
         self._collections = collections
-        self._learner_events = ledger
+        self._learner_events = learner_events
         self._now = now
         self._ownership = ownership
         self._last = 0
@@ -203,7 +203,7 @@ class ExperimentRegistry:
         """Record that a visitor counts, in the same write as their impression."""
         if assigned.mark is not None and assigned.visitor is not None:
             self._learner_events.counted[assigned.mark.experiment].add(assigned.visitor)
-            self._learner_events.journal.add_visitor(assigned.mark.experiment, assigned.visitor)
+            self._learner_events.write_queue.add_visitor(assigned.mark.experiment, assigned.visitor)
 
     # Lookup.
 
@@ -351,7 +351,7 @@ class ExperimentRegistry:
             number = self._collections.next_number()
             called = arm_name(home.name, name, arm.name)
             stored = StoredCollection(number, called, self._now(), settings.model_dump_json(), home.id)
-            new = ServedCollection(stored, settings, home.editions.for_arm(settings), home)
+            new = ServedCollection(stored, settings, home.versions.for_arm(settings), home)
             self._collections.warm_up(new)
             made.append(ExperimentArm(arm.name, arm.share, new))
         return made

@@ -96,7 +96,7 @@ def pages(
 
 def _row(signer: ImpressionSigner, one: ExportSource, query: str, shown: Event, more: list[Event]) -> Row:
     content = shown.shown or b""
-    ranking, asker = unpack(content), unpack_parts(content).marks.asker
+    ranking, caller = unpack(content), unpack_parts(content).tags.caller
     ids = one.ids(ranking.shown[0])
     end = next((line for line in more if is_satisfied(line.outcome) or line.outcome in _ENDS), None)
     outcome = WAITING if end is None else end.outcome
@@ -118,7 +118,7 @@ def _row(signer: ImpressionSigner, one: ExportSource, query: str, shown: Event, 
         "seen": SEEN in kinds,
         "answered": None if end is None else end.time,
         "void": VOIDED in kinds,
-        "asker": None if asker is None else asker.hex(),
+        "asker": None if caller is None else caller.hex(),
     }
 
 

@@ -125,7 +125,7 @@ class IdempotencyKeys:
 
 
 def _request_of(event: Event) -> bytes | None:
-    return unpack_parts(event.shown or b"\0\0").marks.request
+    return unpack_parts(event.shown or b"\0\0").tags.request
 
 
 def _check(before: bytes, request: bytes) -> None:

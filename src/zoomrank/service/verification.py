@@ -98,7 +98,7 @@ def _read_collection(
     verdict.checked["collections"] += 1
     try:
         if stored.home is None:  # arms of its experiments share these
-            _check_editions(view, stored, folder, verdict)
+            _check_versions(view, stored, folder, verdict)
         settings = Settings.model_validate_json(stored.settings)
         return ServedCollection(stored, settings, VersionHistory.kept(view.read, stored, settings, folder))
     except (ZoomrankError, ValidationError, OSError, ValueError, KeyError, zlib.error) as error:
@@ -107,11 +107,11 @@ def _read_collection(
         return None
 
 
-def _check_editions(view: StoreSnapshot, stored: StoredCollection, folder: Path, verdict: VerifyReport) -> None:
+def _check_versions(view: StoreSnapshot, stored: StoredCollection, folder: Path, verdict: VerifyReport) -> None:
     """Check that each complete version of the catalogue equals the previous one with its changes applied."""
     made: CollectionVersion | None = None
-    first = view.read.first_edition(stored.id)
-    for row in view.read.changes(stored.id, first - 1, view.read.last_edition(stored.id)):
+    first = view.read.first_version(stored.id)
+    for row in view.read.changes(stored.id, first - 1, view.read.last_version(stored.id)):
         verdict.checked["editions"] += 1
         if made is not None and row.changes is not None:
             made = made.changed(unpack_changes(row.changes))
@@ -287,10 +287,10 @@ def _check_learner(
 def _check_snapshot(learner: QueryLearner, snapshot: Snapshot, kind: str = "snapshot") -> list[str]:
     """Compare a snapshot with the learner that the log gives at that place."""
     wrong = []
-    if not learner.is_in(snapshot.edition):
+    if not learner.is_in(snapshot.version):
         return [
-            f"its {kind} is of catalogue version {snapshot.edition}, but the log ends in version "
-            f"{learner.edition.number}"
+            f"its {kind} is of catalogue version {snapshot.version}, but the log ends in version "
+            f"{learner.version.number}"
         ]
     if snapshot.content != learner.snapshot():
         wrong.append(f"its {kind} differs from what its log gives")

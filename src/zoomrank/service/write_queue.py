@@ -93,9 +93,9 @@ class WriteQueue:
         """Add a new learner."""
         self._batch.learners.append(learner)
 
-    def add_snapshot(self, learner: int, edition: int, first: int, waiting: int, counts: str, content: bytes) -> None:
+    def add_snapshot(self, learner: int, version: int, first: int, waiting: int, counts: str, content: bytes) -> None:
         """Add a snapshot of a learner after all appended events; later ones refer to impressions from `first` on."""
-        self._batch.snapshots.append(Snapshot(learner, edition, self._place(learner), first, waiting, counts, content))
+        self._batch.snapshots.append(Snapshot(learner, version, self._place(learner), first, waiting, counts, content))
 
     def add_report(self, report: StoredReport) -> None:
         """Add a learner's report to its neighbours, replacing the previous one."""

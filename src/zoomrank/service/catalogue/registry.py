@@ -61,7 +61,7 @@ class CollectionRegistry:
         self._ownership = ownership
         self._last = store.read.last("collections")
         self._coming: set[str] = set()  # names of collections that are being created
-        self.makers = ThreadPoolExecutor(2, "zoomrank-maker")  # so that requests need not wait
+        self.builders = ThreadPoolExecutor(2, "zoomrank-maker")  # so that requests need not wait
         self.when_stopped: list[Callable[[], None]] = []  # called by `stop`, to cancel other work
         self.stopped = False
 
@@ -87,10 +87,10 @@ class CollectionRegistry:
         settings = Settings.model_validate_json(stored.settings)
         home = None if stored.home is None else self.by_id[stored.home]
         if home is None:
-            editions = VersionHistory.kept(self._store.read, stored, settings, self.folder)
+            versions = VersionHistory.kept(self._store.read, stored, settings, self.folder)
         else:
-            editions = home.editions.for_arm(settings)
-        served = ServedCollection(stored, settings, editions, home)
+            versions = home.versions.for_arm(settings)
+        served = ServedCollection(stored, settings, versions, home)
         if served.neighbours is not None:
             served.neighbours.read_back(self._store.read.learners(stored.id), self._store.read.reports(stored.id))
         self.warm_up(served)
@@ -118,7 +118,7 @@ class CollectionRegistry:
         self.stopped = True
         for stop in self.when_stopped:
             stop()
-        self.makers.shutdown(wait=False, cancel_futures=True)
+        self.builders.shutdown(wait=False, cancel_futures=True)
 
     def check_free(self, name: str) -> None:
         """Raise ExistsError if a name is taken."""
@@ -154,7 +154,8 @@ class CollectionRegistry:
             raise StoppingError()
         inside = copy_context()  # so that its log lines have the request id
         try:
-            return await asyncio.get_running_loop().run_in_executor(self.makers, inside.run, _checked, work, otherwise)
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self.builders, inside.run, _checked, work, otherwise)
         except (RuntimeError, asyncio.CancelledError):
             if self.stopped:  # before it was begun
                 raise StoppingError() from None
@@ -227,12 +228,12 @@ class CollectionRegistry:
     def _served(self, number: int, name: str, file: IO[bytes], settings: Settings) -> ServedCollection:
         """Return the collection of a file, with its checksum verified."""
         try:
-            edition = load_version(file, verify=True)
+            version = load_version(file, verify=True)
         except ZoomrankError as error:
             raise UnprocessableError(str(error).replace("This file", "What was sent")) from error
         stored = StoredCollection(number, name, self._now(), settings.model_dump_json())
-        editions = VersionHistory.kept(self._store.read, stored, settings, self.folder, edition)
-        served = ServedCollection(stored, settings, editions)
+        versions = VersionHistory.kept(self._store.read, stored, settings, self.folder, version)
+        served = ServedCollection(stored, settings, versions)
         self.warm_up(served)
         return served
 
@@ -247,11 +248,11 @@ class CollectionRegistry:
             if found.id != served.id:  # so there never will be a row of this one
                 with suppress(StorageError):  # the next start drops it
                     self._store.drop_content(served.id, 0)
-            whole = self._store.read.whole_edition(found.id, 0)
+            whole = self._store.read.whole_version(found.id, 0)
             if whole is None or whole.digest != digest:
                 raise _exists(served.name) from None
             settings = Settings.model_validate_json(found.settings)
-            first = served.edition.edition
+            first = served.version.catalogue
             return ServedCollection(
                 found, settings, VersionHistory.kept(self._store.read, found, settings, self.folder, first)
             )

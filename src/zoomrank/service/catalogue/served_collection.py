@@ -25,32 +25,32 @@ class ServedCollection:
         self,
         stored: StoredCollection,
         settings: Settings,
-        editions: VersionHistory,
+        versions: VersionHistory,
         home: ServedCollection | None = None,
     ) -> None:
         self.stored = stored
         self.id, self.name = stored.id, stored.name
         self.settings = settings
-        self.editions = editions
+        self.versions = versions
         self.home = home or self  # the collection that owns the documents: for an arm of an experiment, another one
         self.arms: list[ServedCollection] = []  # arms of experiments, which share the documents
         self.removed = False
-        self.neighbours = None if settings.similar == "off" else Neighbours(settings.similar, self.edition)
+        self.neighbours = None if settings.similar == "off" else Neighbours(settings.similar, self.version)
 
     @property
-    def edition(self) -> ServedVersion:
+    def version(self) -> ServedVersion:
         """The newest version, which all requests see from now on."""
-        return self.editions.newest
+        return self.versions.newest
 
     @property
     def tree(self) -> DocumentTree:
         """The tree of the newest version."""
-        return self.edition.tree
+        return self.version.tree
 
     @property
     def bandit(self) -> Bandit:
         """The bandit that all learners of the newest version share."""
-        return self.edition.bandit
+        return self.version.bandit
 
     @property
     def family(self) -> list[ServedCollection]:
@@ -95,7 +95,7 @@ class ServedCollection:
 
     def label(self, node: int) -> str:
         """Return a short name of a subtree."""
-        return self.edition.label(node, self.name)
+        return self.version.label(node, self.name)
 
     def folded(self, query: str) -> str:
         """Return a query in normalized spelling if spellings are folded."""

@@ -46,7 +46,7 @@ from zoomrank.service.http.fast_path import (
     send_json,
 )
 from zoomrank.service.logs import REQUEST, RateLimitedLogger
-from zoomrank.service.storage.events import ASKER_SIZE
+from zoomrank.service.storage.events import CALLER_SIZE
 
 # A browser lets a page call another origin only with that origin's consent (CORS). The service consents to feedback
 # only: rankings are requested by a server, with a key that browsers must not have. A preflight request needs no key.
@@ -180,7 +180,7 @@ class Keys:
             raise MissingKeyError("No valid API key was sent: send the header Authorization: Bearer KEY.")
         if role not in allowed_roles(needed):
             raise ForbiddenError(f"This key may {ROLES[role]}, but this request needs a key that may {ROLES[needed]}.")
-        return digest[:ASKER_SIZE]
+        return digest[:CALLER_SIZE]
 
     def role(self, given: bytes) -> str | None:
         """Return the role of a key; admin if there are no keys."""
@@ -213,7 +213,7 @@ def _digest(key: str) -> bytes:
 
 def caller_digest(key: str) -> bytes:
     """Return the digest of a key that is stored with each impression."""
-    return _digest(key.strip())[:ASKER_SIZE]
+    return _digest(key.strip())[:CALLER_SIZE]
 
 
 def allowed_roles(needed: str) -> tuple[str, ...]:
@@ -288,8 +288,8 @@ class LoadMeter:
             "requests_per_second": self._rate(),
             "learners": len(engine.learners),
             "learner_bytes": engine.learners.size,
-            "writes": engine.journal.batches,
-            "failed_writes": engine.journal.failures,
+            "writes": engine.write_queue.batches,
+            "failed_writes": engine.write_queue.failures,
             "process": os.getpid(),
             "host": socket.gethostname(),
             "requests": [[kind, status, number] for (kind, status), number in sorted(dict(self._requests).items())],
@@ -372,18 +372,18 @@ class Access:
         """Reject bodies that are too large, requests forged by other sites, and insufficient keys; return the
         caller.
         """
-        asker = None
+        caller = None
         if int(headers.get(b"content-length", 0)) > limit:
             raise _too_large(limit, known)
         if self._keys:
             role = needed_role(method, known)
             if role is not None:
-                asker = self._keys.check(role, headers.get(b"authorization", b""))
+                caller = self._keys.check(role, headers.get(b"authorization", b""))
         elif not _LOCAL.fullmatch(headers.get(b"host", b"localhost")):  # DNS rebinding: another name for this machine
             raise ForbiddenError("Without keys this service answers requests to localhost only: see serve --keys.")
         if known.body is not None and method == "POST":
             _check_media(known, headers.get(b"content-type", b""))
-        return asker
+        return caller
 
 
 def _check_media(known: RouteRule, said: bytes) -> None:

@@ -156,7 +156,7 @@ class LearningCurves:
         state = (made, counts.satisfied, counts.abandoned, counts.voided)
         found = self._known.get(learner.number)
         if found is None or found[0] != state:
-            await self._engine.journal.flush()
+            await self._engine.write_queue.flush()
             content = await asyncio.to_thread(_read, self._engine.store, learner.number, made)
             found = self._known[learner.number] = (state, content)
             while len(self._known) > _REMEMBERED:
@@ -352,15 +352,15 @@ _LISTED = 100
 _NOTHING = np.zeros(0, np.int64)  # no documents above
 
 
-async def standing(engine: Engine, served: ServedCollection, edition: ServedVersion, position: int) -> dict[str, Any]:
+async def standing(engine: Engine, served: ServedCollection, version: ServedVersion, position: int) -> dict[str, Any]:
     """Return the queries that show a document or have shown it, those that show it now and are asked most first."""
     here = [(key[1], learner) for key, learner in engine.learners if key[0] == served.id]
     here.sort(key=lambda one: -one[1].counts.impressions)
     rows = []
     for number, (query, learner) in enumerate(here[:MOST]):
-        granted = engine.next_loan(served, learner) if edition is served.edition else None
-        moved = learner.seen_from(edition) if learner.edition.number <= edition.number else learner
-        if moved.edition is not edition:  # documents were changed meanwhile
+        granted = engine.next_loan(served, learner) if version is served.version else None
+        moved = learner.seen_from(version) if learner.version.number <= version.number else learner
+        if moved.version is not version:  # documents were changed meanwhile
             continue
         row = _usage_in(moved, position, None if granted is None else loan_to_bytes(granted))
         if row["slot"] is not None or row["visits"]:
@@ -386,9 +386,9 @@ def _looked_at(learner: QueryLearner, position: int) -> tuple[int, int]:
     others.
     """
     visits = clicks = 0
-    edition = learner.edition
+    version = learner.version
     for slot in range(learner.settings.slots):
-        known = edition.bandit.strategy_of(learner.ranker.state, slot, _NOTHING, position)
-        if known.node == int(edition.tree.shape.leaf[position]):
+        known = version.bandit.strategy_of(learner.ranker.state, slot, _NOTHING, position)
+        if known.node == int(version.tree.shape.leaf[position]):
             visits, clicks = visits + known.plays, clicks + known.clicks
     return visits, clicks

@@ -39,21 +39,21 @@ class Housekeeper:
     def __init__(
         self,
         store: Store,
-        ledger: LearnerEvents,
-        undoing: VoidService,
+        learner_events: LearnerEvents,
+        void_service: VoidService,
         collections: Mapping[int, ServedCollection],
-        patience: FeedbackDeadline,
+        feedback_deadline: FeedbackDeadline,
         ownership: Ownership,
         now: Callable[[], float],
         steady: Callable[[], float],
     ) -> None:
         self._store = store
-        self._learner_events = ledger
+        self._learner_events = learner_events
         self._collections = collections
-        self._feedback_deadline = patience
-        self._void_service = undoing
+        self._feedback_deadline = feedback_deadline
+        self._void_service = void_service
         self._ownership = ownership
-        self._retiring = Retention(store, collections, undoing.busy, ownership, now, steady)
+        self._retention = Retention(store, collections, void_service.busy, ownership, now, steady)
         self._now = now
         self._steady = steady
         self._writes = 0  # successful writes at the last probe
@@ -70,11 +70,11 @@ class Housekeeper:
         while True:
             await asyncio.sleep(SWEEP_EVERY)
             try:
-                with contextlib.suppress(StorageError):  # retried in the next sweep
-                    await self.sweep()
+                with contextlib.suppress(StorageError):  # retried next time
+                    await self.housekeep()
                 await asyncio.to_thread(self._store.database.tidy)
-            except Exception:  # noqa: BLE001  (the next sweep must run whatever happens)
-                _log.exception("A sweep failed.")
+            except Exception:  # noqa: BLE001  (the next time must come whatever happens)
+                _log.exception("Housekeeping failed.")
 
     def _detect_sleep(self) -> None:
         """Restart the feedback deadlines if the process or the machine was stopped."""
@@ -83,7 +83,7 @@ class Housekeeper:
             self._feedback_deadline.renew()
         self._awake = now
 
-    async def sweep(self) -> None:
+    async def housekeep(self) -> None:
         """Close overdue impressions, and free memory and space."""
         self._detect_sleep()
         await self._probe_store()
@@ -92,14 +92,14 @@ class Housekeeper:
         await self._close_all_overdue()
         await self._move_some()
         self._learner_events.learners.list_all()
-        await self._learner_events.journal.flush()
+        await self._learner_events.write_queue.flush()
         await self._learner_events.learners.make_room()
         await self._remove_asked_once()
-        await self._retiring.turn()
+        await self._retention.turn()
 
     async def _probe_store(self) -> None:
         """Probe the store; if it was unreachable, restart the feedback deadlines."""
-        writes = self._learner_events.journal.batches - self._learner_events.journal.failures
+        writes = self._learner_events.write_queue.batches - self._learner_events.write_queue.failures
         idle = self._steady() - self._probed >= PROBE_EVERY and writes == self._writes
         if self._store.database.away or idle:
             away = self._store.database.away
@@ -115,7 +115,7 @@ class Housekeeper:
             while count := self._close_overdue(key):
                 closed += count
                 if closed >= _CLOSE_AT_ONCE:  # let requests run in between
-                    await self._learner_events.journal.written()
+                    await self._learner_events.write_queue.written()
                     closed = 0
 
     def _close_overdue(self, key: Key) -> int:
@@ -141,7 +141,7 @@ class Housekeeper:
             served = self._collections.get(key[0])
             if served is None or self._learner_events.learners.get(key) is not learner:
                 continue
-            if learner.written_in == served.edition.number:
+            if learner.written_in == served.version.number:
                 continue
             self._learner_events.move_to_newest(served, learner, self._now())
             self._learner_events.learners.write(learner)
@@ -149,7 +149,7 @@ class Housekeeper:
             if moved == _MOVE_IN_ALL:
                 break
             if moved % _MOVE_AT_ONCE == 0:  # let requests run in between
-                await self._learner_events.journal.written()
+                await self._learner_events.write_queue.written()
 
     async def _remove_asked_once(self) -> None:
         """Remove some queries that were asked only once, long ago."""

@@ -42,7 +42,7 @@ class NewLearner(NamedTuple):
     """A learner that is created if there is none."""
 
     about: str | None = None  # where it belongs among the queries
-    asker: bytes = b""
+    caller: bytes = b""
     admitted: bool = False  # not subject to the query quota
 
 
@@ -52,23 +52,23 @@ class LearnerCache:
     def __init__(
         self,
         store: Store,
-        journal: WriteQueue,
+        write_queue: WriteQueue,
         collections: Mapping[int, ServedCollection],
         budget: int,
         now: Callable[[], float],
-        patience: FeedbackDeadline,
-        newcomers: QueryQuota,
+        feedback_deadline: FeedbackDeadline,
+        query_quota: QueryQuota,
         ownership: Ownership,
     ) -> None:
         self.budget = budget  # bytes of learners in memory
         self.size = 0  # of them
         self.queries: dict[int, int] = {}  # of each collection, in memory or not
         self._store = store
-        self._write_queue = journal
+        self._write_queue = write_queue
         self._collections = collections
         self._now = now
-        self._feedback_deadline = patience
-        self._query_quota = newcomers
+        self._feedback_deadline = feedback_deadline
+        self._query_quota = query_quota
         self._ownership = ownership  # learners of other partitions are never here
         self._here: OrderedDict[Key, QueryLearner] = OrderedDict()
         self._keys: dict[int, Key] = {}  # of learners in memory
@@ -164,21 +164,21 @@ class LearnerCache:
         found = self._store.read.find(served.id, query)
         if found is None:
             return None
-        learner = QueryLearner.restored(found.learner, served.editions, served.settings, found.edition, found.content)
+        learner = QueryLearner.restored(found.learner, served.versions, served.settings, found.version, found.content)
         learner.replay(event for _, event in self._store.read.events(found.learner, found.event, found.first))
         return learner
 
     def _made(self, served: ServedCollection, query: str, wanted: NewLearner) -> QueryLearner:
-        asker = None if wanted.admitted else wanted.asker
-        self._query_quota.admit(served, self.queries.get(served.id, 0), asker)
+        caller = None if wanted.admitted else wanted.caller
+        self._query_quota.admit(served, self.queries.get(served.id, 0), caller)
         self._last += 1
         number = with_partition(self._last, partition_of(served.home.id, query))
         if served.neighbours is not None:
             served.neighbours.join(number, query, wanted.about)
-        edition = served.edition.number
-        self._write_queue.add_learner(StoredLearner(number, served.id, query, self._now(), wanted.about, edition))
+        version = served.version.number
+        self._write_queue.add_learner(StoredLearner(number, served.id, query, self._now(), wanted.about, version))
         self.queries[served.id] = self.queries.get(served.id, 0) + 1
-        return QueryLearner(number, served.editions, served.settings)
+        return QueryLearner(number, served.versions, served.settings)
 
     def keep(self, key: Key, learner: QueryLearner) -> None:
         """Put a learner into memory."""
@@ -213,10 +213,10 @@ class LearnerCache:
         first = next(iter(learner.waiting), learner.ranker.made)
         counts = json.dumps(asdict(learner.counts))
         self._write_queue.add_snapshot(
-            learner.number, learner.edition.number, first, len(learner.waiting), counts, learner.snapshot()
+            learner.number, learner.version.number, first, len(learner.waiting), counts, learner.snapshot()
         )
         self._list(learner)
-        learner.written, learner.written_in = learner.noted, learner.edition.number
+        learner.written, learner.written_in = learner.noted, learner.version.number
 
     def _list(self, learner: QueryLearner) -> None:
         learner.listed = learner.counts.listed
@@ -359,12 +359,14 @@ class LearnerEvents:
         collections: Mapping[int, ServedCollection],
         budget: int,
         now: Callable[[], float],
-        patience: FeedbackDeadline,
-        newcomers: QueryQuota,
+        feedback_deadline: FeedbackDeadline,
+        query_quota: QueryQuota,
         ownership: Ownership,
     ) -> None:
-        self.journal = WriteQueue(store, self._refused)
-        self.learners = LearnerCache(store, self.journal, collections, budget, now, patience, newcomers, ownership)
+        self.write_queue = WriteQueue(store, self._refused)
+        self.learners = LearnerCache(
+            store, self.write_queue, collections, budget, now, feedback_deadline, query_quota, ownership
+        )
         self.outcomes: dict[int, Counter[Outcome]] = defaultdict(Counter)  # of the impressions of each collection
         self.counted: dict[int, set[bytes]] = defaultdict(set)  # the visitors of each experiment that goes on
         self._ownership = ownership
@@ -375,14 +377,14 @@ class LearnerEvents:
         """Read the counts from the store, and begin to write."""
         self._renewals = self._store.database.renewals
         self.outcomes = self._store.read.outcomes()
-        self.journal.start()
+        self.write_queue.start()
         self.learners.start()
 
     def append(self, served: ServedCollection, learner: QueryLearner, event: Event) -> None:
         """Append an event of a learner, with its counts and reports."""
         self.write(served, event)
         for visit in learner.arm_visits:
-            self.journal.count_in_arm(visit)
+            self.write_queue.count_in_arm(visit)
         learner.arm_visits.clear()
         if served.neighbours is not None and served.neighbours.is_due(learner.number, learner.answers):
             self.tell(served, learner)
@@ -390,22 +392,22 @@ class LearnerEvents:
 
     def write(self, served: ServedCollection, event: Event) -> None:
         """Append an event and its count, nothing else."""
-        self.journal.append(served.id, event)
+        self.write_queue.append(served.id, event)
         if event.outcome != MOVED:
             self.outcomes[served.id][event.outcome] += 1
 
     def move_to_newest(self, served: ServedCollection, learner: QueryLearner, time: float) -> None:
         """Move a learner to the newest version of its catalogue."""
-        if learner.edition is not served.edition:
-            self.append(served, learner, learner.move(served.edition, round(time, 3)))
+        if learner.version is not served.version:
+            self.append(served, learner, learner.move(served.version, round(time, 3)))
 
     def discount(self, served: ServedCollection, event: Event, shown: Event) -> None:
         """Subtract an event of a voided impression from the counts."""
-        self.journal.discount(served.id, event)
+        self.write_queue.discount(served.id, event)
         self.outcomes[served.id][event.outcome] -= 1
         visit = arm_visit(arm_of(shown.shown or b""), shown.time, event.outcome)
         if visit is not None:
-            self.journal.count_in_arm(visit, -1)
+            self.write_queue.count_in_arm(visit, -1)
 
     async def drop(self, collection: int) -> None:
         """Delete all that was learned in a collection, or in an arm of an experiment, that is no longer served."""
@@ -417,7 +419,7 @@ class LearnerEvents:
     async def release(self, collection: int) -> None:
         """Clear a collection from memory and from the write queue."""
         await self.learners.release(collection)
-        await self.journal.written()
+        await self.write_queue.written()
         self.outcomes.pop(collection, None)
 
     async def look_again(self) -> None:
@@ -435,8 +437,8 @@ class LearnerEvents:
     def tell(self, served: ServedCollection, learner: QueryLearner) -> None:
         """Report to neighbours what a learner has seen."""
         if served.neighbours is not None:
-            report = served.neighbours.report(learner.number, learner.ranker.state, learner.answers, learner.edition)
-            self.journal.add_report(report)
+            report = served.neighbours.report(learner.number, learner.ranker.state, learner.answers, learner.version)
+            self.write_queue.add_report(report)
 
     def _refused(self, batch: Batch) -> None:
         """Roll back what could not be written."""
@@ -448,13 +450,13 @@ class LearnerEvents:
 
     def recount(self) -> None:
         """Reload the counts after a lost connection, when it is unknown whether the last write succeeded."""
-        if self._renewals != self._store.database.renewals and self.journal.is_idle:
+        if self._renewals != self._store.database.renewals and self.write_queue.is_idle:
             self._renewals = self._store.database.renewals
             self.outcomes = self._store.read.outcomes()
-            for collection, counts in self.journal.unwritten.outcomes.items():
+            for collection, counts in self.write_queue.unwritten.outcomes.items():
                 self.outcomes[collection].update(counts)
             for experiment in self.counted:
                 self.counted[experiment] = set(self._store.read.visitors(experiment))
-            for experiment, visitor in self.journal.unwritten.visitors:
+            for experiment, visitor in self.write_queue.unwritten.visitors:
                 self.counted[experiment].add(visitor)
             self.learners.recount()

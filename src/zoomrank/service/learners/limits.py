@@ -54,7 +54,7 @@ class QueryQuota:
         self._steady = steady
         self._left: dict[tuple[int, bytes], tuple[float, float]] = {}  # (tokens, time of that count)
 
-    def admit(self, served: ServedCollection, queries: int, asker: bytes | None) -> None:
+    def admit(self, served: ServedCollection, queries: int, caller: bytes | None) -> None:
         """Admit a new query or raise; a caller of None is the collection's owner and has no hourly limit."""
         settings = served.settings
         if queries >= settings.most_queries:
@@ -62,10 +62,10 @@ class QueryQuota:
                 f"“{served.name}” has {queries} queries and takes no new ones beyond {settings.most_queries} (its "
                 "setting `most_queries`). Existing queries still work."
             )
-        if asker is None:
+        if caller is None:
             return
         now, most = self._steady(), float(settings.new_queries)
-        left, since = self._left.get((served.id, asker), (most, now))
+        left, since = self._left.get((served.id, caller), (most, now))
         left = min(most, left + (now - since) * most / _HOUR)
         if left < 1:
             raise QuotaExceededError(
@@ -74,4 +74,4 @@ class QueryQuota:
             )
         if len(self._left) >= _MOST_KNOWN:
             self._left.clear()
-        self._left[served.id, asker] = (left - 1, now)
+        self._left[served.id, caller] = (left - 1, now)

@@ -163,8 +163,8 @@ def few(names: Iterable[object]) -> str:
 def begun(store: StoreReader, served: ServedCollection, learner: int) -> QueryLearner:
     """Return a learner as it was before the first event of its log."""
     base = store.base(learner)
-    edition, content = (store.begun_in(learner), None) if base is None else (base.edition, base.content)
-    return QueryLearner.restored(learner, served.editions, served.settings, edition, content)
+    version, content = (store.begun_in(learner), None) if base is None else (base.version, base.content)
+    return QueryLearner.restored(learner, served.versions, served.settings, version, content)
 
 
 def read_log_from(begins: QueryLearner, rows: Iterable[tuple[int, Event]]) -> LogAudit:

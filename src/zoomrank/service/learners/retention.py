@@ -135,7 +135,7 @@ class Retention:
         first = next(iter(learner.waiting), learner.ranker.made)
         about = json.dumps(asdict(learner.counts))
         content = learner.snapshot()
-        base = Snapshot(due.learner, learner.edition.number, old[-1][0], first, len(learner.waiting), about, content)
+        base = Snapshot(due.learner, learner.version.number, old[-1][0], first, len(learner.waiting), about, content)
         return base, RetiredEvents(last, due.until, len(void), learner.counts.impressions, counts)
 
 

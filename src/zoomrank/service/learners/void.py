@@ -28,21 +28,21 @@ class ImpressionFilter(NamedTuple):
     query: str | None = None
     since: float | None = None  # seconds since 1970
     until: float | None = None
-    asker: bytes | None = None
+    caller: bytes | None = None
 
 
 class VoidService:
     """Voids impressions and removes queries."""
 
-    def __init__(self, store: Store, ledger: LearnerEvents, now: Callable[[], float]) -> None:
+    def __init__(self, store: Store, learner_events: LearnerEvents, now: Callable[[], float]) -> None:
         self._store = store
-        self._learner_events = ledger
+        self._learner_events = learner_events
         self._now = now
         self.busy = asyncio.Lock()  # held until voided impressions are durable
 
     async def find(self, served: ServedCollection, span: ImpressionFilter) -> dict[int, list[int]]:
         """Return the impressions of a span that are not void, by learner."""
-        await self._learner_events.journal.written()
+        await self._learner_events.write_queue.written()
         found: dict[int, list[int]] = defaultdict(list)
         after = 0
         while rows := await asyncio.to_thread(
@@ -50,7 +50,7 @@ class VoidService:
         ):
             after = rows[-1][0]
             for _, event in rows:
-                if span.asker is None or unpack_parts(event.shown or b"").marks.asker == span.asker:
+                if span.caller is None or unpack_parts(event.shown or b"").tags.caller == span.caller:
                     found[event.learner].append(event.number)
         return found
 
@@ -89,7 +89,7 @@ class VoidService:
 
         async with self.busy:
             await self._learner_events.learners.alone(key, make_anew)
-            await self._learner_events.journal.written()
+            await self._learner_events.write_queue.written()
 
     def _made_of(self, served: ServedCollection, learner: int, log: list[Event]) -> QueryLearner:
         made = begun(self._store.read, served, learner)

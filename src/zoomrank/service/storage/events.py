@@ -110,9 +110,9 @@ STEP = 10  # seconds per row of `activity`
 LONG_AGO = 0.0  # time of imported impressions, older than this log
 DAY = 86_400 // STEP  # steps per day; old counts are merged by day
 _HEAD = struct.Struct("<BB")
-_PICKS, _CHANCES, _LOAN, _REQUEST, _ASKER, _CERTAIN, _PROPENSITIES, _ARM = 1, 2, 4, 8, 16, 32, 64, 128
+_PICKS, _CHANCES, _LOAN, _REQUEST, _CALLER, _CERTAIN, _PROPENSITIES, _ARM = 1, 2, 4, 8, 16, 32, 64, 128
 _OF_RANKING = _PICKS | _CHANCES | _CERTAIN | _PROPENSITIES | _ARM
-REQUEST_SIZE, ASKER_SIZE = 24, 8  # bytes
+REQUEST_SIZE, CALLER_SIZE = 24, 8  # bytes
 _ARM_OF = struct.Struct("<IB")
 
 
@@ -147,7 +147,7 @@ class EventTags(NamedTuple):
     """Origin of an impression."""
 
     request: bytes | None = None  # digests of the idempotency key and of the body, 16 and 8 bytes
-    asker: bytes | None = None  # digest of the API key, 8 bytes
+    caller: bytes | None = None  # digest of the API key, 8 bytes
     arm: ArmRef | None = None  # in which the visitor counts
 
 
@@ -155,7 +155,7 @@ class PackedParts(NamedTuple):
     """The parts of a packed ranking."""
 
     ranking: bytes  # including the arm, without the rest
-    marks: EventTags
+    tags: EventTags
     loan: bytes | None
 
 
@@ -180,7 +180,7 @@ def unpack_version(content: bytes) -> int:
     return number
 
 
-def pack(ranking: RankingArrays, loan: bytes | None = None, marks: EventTags = EventTags()) -> bytes:  # noqa: B008  (a tuple)
+def pack(ranking: RankingArrays, loan: bytes | None = None, tags: EventTags = EventTags()) -> bytes:  # noqa: B008  (a tuple)
     """Pack one ranking, omitting what most rankings have in common; a loan is appended unchanged."""
     shown, pick, strategy, chance, propensity = (array[0].tolist() for array in ranking)  # negative: unknown document
     flags, rows, behind = 0, shown + strategy, b""
@@ -195,10 +195,10 @@ def pack(ranking: RankingArrays, loan: bytes | None = None, marks: EventTags = E
     elif any(each == each for each in propensity):  # not NaN: some are known
         flags |= _PROPENSITIES
         behind += struct.pack(f"<{len(propensity)}d", *propensity)
-    if marks.arm is not None:
+    if tags.arm is not None:
         flags |= _ARM
-        behind += _ARM_OF.pack(*marks.arm)
-    for flag, part in ((_REQUEST, marks.request), (_ASKER, marks.asker), (_LOAN, loan)):
+        behind += _ARM_OF.pack(*tags.arm)
+    for flag, part in ((_REQUEST, tags.request), (_CALLER, tags.caller), (_LOAN, loan)):
         if part is not None:
             flags |= flag
             behind += part
@@ -233,12 +233,12 @@ def unpack_parts(content: bytes) -> PackedParts:
         return PackedParts(content, EventTags(None, None, arm), None)
     end = _own_end(flags, slots) + (0 if arm is None else _ARM_OF.size)
     ranking = _HEAD.pack(own, slots) + content[_HEAD.size : end]
-    request = asker = None
+    request = caller = None
     if flags & _REQUEST:
         request, end = content[end : end + REQUEST_SIZE], end + REQUEST_SIZE
-    if flags & _ASKER:
-        asker, end = content[end : end + ASKER_SIZE], end + ASKER_SIZE
-    return PackedParts(ranking, EventTags(request, asker, arm), content[end:] if flags & _LOAN else None)
+    if flags & _CALLER:
+        caller, end = content[end : end + CALLER_SIZE], end + CALLER_SIZE
+    return PackedParts(ranking, EventTags(request, caller, arm), content[end:] if flags & _LOAN else None)
 
 
 def arm_of(content: bytes) -> ArmRef | None:
@@ -261,14 +261,14 @@ class StoredLearner(NamedTuple):
     query: str
     created: float
     about: str | None = None  # its path or vector, given when it was first asked, as JSON
-    edition: int = 0  # catalogue version in which it begins
+    version: int = 0  # catalogue version in which it begins
 
 
 class Snapshot(NamedTuple):
     """State of a learner after some event."""
 
     learner: int
-    edition: int  # catalogue version
+    version: int  # catalogue version
     event: int  # the last event that it includes
     first: int  # the first impression that later events can refer to
     waiting: int  # number of open impressions

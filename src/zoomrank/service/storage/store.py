@@ -97,7 +97,7 @@ class Store:
         """Return rows of counts, sorted by their keys."""
         return [(*key, count, self.database.writer_id) for key, count in sorted(counts.items()) if count]
 
-    # Collections and their editions.
+    # Collections and their versions.
 
     def add_collection(self, stored: StoredCollection, digest: str, pieces: Iterable[bytes]) -> None:
         """Write a new collection: piece by piece, so that other writes need not wait for all of it, and its row last,
@@ -108,12 +108,12 @@ class Store:
             self.database.insert(cursor, "editions", [(stored.id, 0, stored.created, None, digest)])
             self.database.insert(cursor, "collections", [tuple(stored)])
 
-    def add_edition(self, collection: int, edition: StoredVersion, pieces: Iterable[bytes] | None = None) -> None:
+    def add_version(self, collection: int, version: StoredVersion, pieces: Iterable[bytes] | None = None) -> None:
         """Write a version of a collection: its row last, after its file if that is to be kept."""
         if pieces is not None:
-            self._add_content(collection, edition.number, pieces)
+            self._add_content(collection, version.number, pieces)
         with self.database.transaction(_NOT_KEPT) as cursor:
-            self.database.insert(cursor, "editions", [(collection, *edition)])
+            self.database.insert(cursor, "editions", [(collection, *version)])
 
     def keep_whole(self, collection: int, number: int, digest: str, pieces: Iterable[bytes]) -> None:
         """Write the file of an existing version, so that reading it need not begin with earlier ones."""
@@ -121,14 +121,14 @@ class Store:
         where = "WHERE collection = ? AND number = ?"
         self._change(f"UPDATE editions SET digest = ? {where}", (digest, collection, number))  # noqa: S608
 
-    def _add_content(self, collection: int, edition: int, pieces: Iterable[bytes]) -> None:
+    def _add_content(self, collection: int, version: int, pieces: Iterable[bytes]) -> None:
         try:
             for part, piece in enumerate(pieces):
-                self._change("INSERT INTO contents VALUES (?, ?, ?, ?)", (collection, edition, part, piece))
+                self._change("INSERT INTO contents VALUES (?, ?, ?, ?)", (collection, version, part, piece))
                 time.sleep(_BREATH)  # a thread that waits for the lock gets it now: locks are not granted in order
         except BaseException:
             with suppress(StorageError):  # then the next start removes it
-                self.drop_content(collection, edition)
+                self.drop_content(collection, version)
             raise
 
     def _change(self, statement: str, parameters: Sequence[Any]) -> None:
@@ -136,9 +136,9 @@ class Store:
         with self.database.transaction(_NOT_KEPT) as cursor:
             cursor.execute(self.database.sql(statement), tuple(parameters))
 
-    def drop_content(self, collection: int, edition: int) -> None:
+    def drop_content(self, collection: int, version: int) -> None:
         """Remove the pieces of a file that will never be complete."""
-        self._change("DELETE FROM contents WHERE collection = ? AND edition = ?", (collection, edition))
+        self._change("DELETE FROM contents WHERE collection = ? AND edition = ?", (collection, version))
 
     def drop_unfinished(self) -> None:
         """Remove incomplete files, and the rest of removed collections; no collection may be in the making."""

@@ -62,7 +62,7 @@ class StoredVersion(NamedTuple):
 
     number: int
     created: float
-    changes: bytes | None  # of the edition before, packed; None: its file says everything
+    changes: bytes | None  # since the version before, packed; None: its file says everything
     digest: str | None  # of its file, if that is kept
 
 
@@ -106,23 +106,23 @@ class StoreReader:
         rows = self._read("SELECT id, name, created, settings, home, server FROM collections ORDER BY id")
         return [StoredCollection(*row) for row in rows]
 
-    def last_edition(self, collection: int) -> int:
+    def last_version(self, collection: int) -> int:
         """Return the number of the newest version of a collection."""
         return int(
             self._read("SELECT COALESCE(MAX(number), 0) FROM editions WHERE collection = ?", (collection,))[0][0]
         )
 
-    def newest_editions(self) -> dict[int, int]:
+    def newest_versions(self) -> dict[int, int]:
         """Return the number of the newest version of each collection."""
         return dict(self._read("SELECT collection, MAX(number) FROM editions GROUP BY collection"))
 
-    def first_edition(self, collection: int) -> int:
+    def first_version(self, collection: int) -> int:
         """Return the number of the oldest version of a collection that is kept."""
         return int(
             self._read("SELECT COALESCE(MIN(number), 0) FROM editions WHERE collection = ?", (collection,))[0][0]
         )
 
-    def whole_edition(self, collection: int, number: int) -> StoredVersion | None:
+    def whole_version(self, collection: int, number: int) -> StoredVersion | None:
         """Return the newest version up to a number whose file is kept, without its changes."""
         rows = self._read(
             "SELECT number, created, digest FROM editions WHERE collection = ? AND number <= ? AND digest IS NOT NULL "
@@ -147,11 +147,11 @@ class StoreReader:
             for at, created, changes, digest in rows:
                 yield StoredVersion(int(at), float(created), None if changes is None else bytes(changes), digest)
 
-    def content(self, collection: int, edition: int) -> Iterator[bytes]:
+    def content(self, collection: int, version: int) -> Iterator[bytes]:
         """Yield the file of a version, piece by piece."""
         wanted = "SELECT bytes FROM contents WHERE collection = ? AND edition = ? AND part = ?"
         part = 0
-        while rows := self._read(wanted, (collection, edition, part)):
+        while rows := self._read(wanted, (collection, version, part)):
             yield bytes(rows[0][0])
             part += 1
 

@@ -26,7 +26,7 @@ def add_experiments(api: FastAPI, engine: Engine) -> None:
 
     async def told(name: str, experiment: str) -> dict[str, Any]:
         found = engine.experiments.find(find(name), experiment)
-        await engine.journal.flush()
+        await engine.write_queue.flush()
         return await asyncio.to_thread(lambda: result(found, engine.store.read.arm_visits(found.id)))
 
     @api.post(EXPERIMENTS.path, status_code=201, response_model=wire.ExperimentInfo, responses=refusals(409))

@@ -74,7 +74,7 @@ def add_learned(api: FastAPI, engine: Engine, copies: Copies) -> None:
                 "No impressions are selected: send a `query`, a time (`since`, `until`), or a `key`."
             )
         impressions, queries = await engine.void(served, span, asked.dry_run)
-        retired = await engine.undoing.retired(served, span)
+        retired = await engine.void_service.retired(served, span)
         return {"impressions": impressions, "queries": queries, "retired": retired, "dry_run": asked.dry_run}
 
     @api.get(wire.TREE, response_model=wire.TreeResponse)
