@@ -181,11 +181,7 @@ class CatalogueUpdates:
             return self._stored(served, stored, update, lambda: self._collections.pieces(file))
 
     def _stored(
-        self,
-        served: ServedCollection,
-        stored: StoredVersion,
-        update: _Update,
-        pieces: Callable[[], Any] | None = None,
+        self, served: ServedCollection, stored: StoredVersion, update: _Update, pieces: Callable[[], Any] | None = None
     ) -> _Update:
         """Make a revision durable."""
         try:

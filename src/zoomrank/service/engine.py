@@ -25,12 +25,7 @@ from zoomrank.service.catalogue_updates import CatalogueUpdates
 from zoomrank.service.click_import import LogImporter
 from zoomrank.service.errors import ExpiredError, NotFoundError, StorageError, UnprocessableError, VoidedError
 from zoomrank.service.experiments import Assignment, ExperimentRegistry
-from zoomrank.service.feedback import (
-    ImpressionFeedback,
-    acts_of_notes,
-    acts_of_outcome,
-    notes_after_end,
-)
+from zoomrank.service.feedback import ImpressionFeedback, acts_of_notes, acts_of_outcome, notes_after_end
 from zoomrank.service.idempotency import IdempotencyKeys, request_digest
 from zoomrank.service.learners.housekeeping import Housekeeper
 from zoomrank.service.learners.learner_events import LearnerEvents, NewLearner

@@ -177,12 +177,7 @@ class QueryLearner:
         impression = ranker.made
         mixed = hashlib.blake2b(f"{self.settings.seed}/{self.number}/{impression}".encode(), digest_size=32).digest()
         state = {"state": int.from_bytes(mixed[:16], "little"), "inc": int.from_bytes(mixed[16:], "little") | 1}
-        ranker.rng.bit_generator.state = {
-            "bit_generator": "PCG64",
-            "state": state,
-            "has_uint32": 0,
-            "uinteger": 0,
-        }
+        ranker.rng.bit_generator.state = {"bit_generator": "PCG64", "state": state, "has_uint32": 0, "uinteger": 0}
 
     def outcome_of(self, number: int) -> Outcome:
         """Return the outcome of an impression; WAITING if it has none yet."""

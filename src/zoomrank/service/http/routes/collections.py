@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect
 
 from zoomrank import wire
 from zoomrank.service.catalogue.served_collection import ServedCollection
+from zoomrank.service.catalogue.served_version import ServedVersion
 from zoomrank.service.catalogue.settings import Settings
 from zoomrank.service.engine import Engine
 from zoomrank.service.errors import MalformedError, ServiceError, UnprocessableError
@@ -46,11 +47,7 @@ def streamed(receive: Callable[[Request], Coroutine[Any, Any, Response]]) -> typ
 
 def add_collections(api: FastAPI, engine: Engine, builder: CollectionBuilder) -> None:
     """Add the routes."""
-    made: dict[str, Any] = {
-        "status_code": 201,
-        "response_model": schema.CollectionResponse,
-        "responses": refusals(409),
-    }
+    made: dict[str, Any] = {"status_code": 201, "response_model": schema.CollectionResponse, "responses": refusals(409)}
 
     async def kept(name: str, file: IO[bytes], settings: Settings) -> ServedCollection:
         try:
@@ -234,10 +231,10 @@ def _verb(change: dict[str, Any]) -> str:
     return next(word for verb, word in _VERBS.items() if verb in change)
 
 
-def _told(version: Any, told: Counter[str]) -> wire.CollectionChange:
+def _told(version: ServedVersion, told: Counter[str]) -> wire.CollectionChange:
     return {
         "edition": version.number,
-        "documents": len(version.version),
+        "documents": len(version.catalogue),
         "added": told["added"] + told["put"],
         "changed": told["changed"],
         "removed": told["removed"],

@@ -83,11 +83,7 @@ async def _pieces(file: Any) -> AsyncIterator[bytes]:
 
 # Routes of imports: click logs of other rankers.
 
-_KINDS = {
-    "application/x-ndjson": ".jsonl",
-    "application/jsonl": ".jsonl",
-    "application/vnd.apache.parquet": ".parquet",
-}
+_KINDS = {"application/x-ndjson": ".jsonl", "application/jsonl": ".jsonl", "application/vnd.apache.parquet": ".parquet"}
 _A_LOG = {"requestBody": {"required": True, "content": {kind: {"schema": {}} for kind in _KINDS}}}
 
 Unknown = Annotated[Literal["refuse", "skip"], Query()]
