@@ -47,7 +47,7 @@ async def test_one_damaged_learner_does_not_end_all_sweeping(
     async with started(place, clock) as engine:
         await engine.rank(await served(engine, feedback_within=60), "bad")
         engine.learners.write(await engine.known(engine.collections.find("shop"), "bad"))
-        engine.write_queue.unwritten.snapshots[-1] = engine.write_queue.unwritten.snapshots[-1]._replace(content=b"\0")
+        engine.write_queue.batch.snapshots[-1] = engine.write_queue.batch.snapshots[-1]._replace(content=b"\0")
         await engine.write_queue.written()
         (await engine.known(engine.collections.find("shop"), "bad")).written = 10**9  # as a crash would have it
     engine = Engine(place.open(), place.folder, 2**30, clock)

@@ -26,7 +26,7 @@ from zoomrank.service.errors import ServiceError, StorageError, UnprocessableErr
 from zoomrank.service.experiments import ExperimentRegistry
 from zoomrank.service.learners.learner_events import LearnerEvents
 from zoomrank.service.learners.query_learner import QueryLearner
-from zoomrank.service.storage.store import Store
+from zoomrank.service.storage.store import EngineContext
 from zoomrank.service.storage.store_reader import StoredVersion
 from zoomrank.spaces import DocumentIds
 
@@ -57,17 +57,15 @@ class CatalogueUpdates:
 
     def __init__(
         self,
-        store: Store,
+        context: EngineContext,
         collections: CollectionRegistry,
         experiments: ExperimentRegistry,
         learner_events: LearnerEvents,
-        now: Callable[[], float],
     ) -> None:
-        self._store = store
+        self._store, self._now = context.store, context.now
         self._collections = collections
         self._experiments = experiments
         self._learner_events = learner_events
-        self._now = now
         self._waiting: dict[int, list[_Waiting]] = defaultdict(list)
         self._busy: dict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._tasks: set[asyncio.Task[Any]] = set()

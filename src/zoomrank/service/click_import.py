@@ -221,7 +221,7 @@ class LogImporter:
             record["after"] = await self._expected(log)
         await self._take_in(name, log, record, log.impressions, tags)
         record["result"] = _result(log, record)
-        self._learner_events.write_queue.say(name, json.dumps(record))
+        self._learner_events.write_queue.batch.said[name] = json.dumps(record)
         await self._learner_events.write_queue.written()
 
     async def _take_in(self, name: str, log: ImportedLog, record: ImportRecord, end: int, tags: EventTags) -> None:
@@ -233,7 +233,7 @@ class LogImporter:
                         await self._take(log, visit, tags)
                     record["done"] += 1
                     # In the same write as what was learned.
-                    self._learner_events.write_queue.say(name, json.dumps(record))
+                    self._learner_events.write_queue.batch.said[name] = json.dumps(record)
                 self.progress[log.served.id] = (record["done"], log.impressions)
                 await self._learner_events.write_queue.written()
 

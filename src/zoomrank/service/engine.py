@@ -29,7 +29,7 @@ from zoomrank.service.feedback import ImpressionFeedback, acts_of_notes, acts_of
 from zoomrank.service.idempotency import IdempotencyKeys, request_digest
 from zoomrank.service.learners.housekeeping import Housekeeper
 from zoomrank.service.learners.learner_events import LearnerEvents, NewLearner
-from zoomrank.service.learners.limits import FeedbackDeadline, QueryQuota
+from zoomrank.service.learners.limits import FeedbackDeadline
 from zoomrank.service.learners.query_learner import QueryLearner, warm_up
 from zoomrank.service.learners.void import ImpressionFilter, VoidService
 from zoomrank.service.rank_options import DEFAULTS, Caller, RankOptions, ResolvedOptions
@@ -47,7 +47,7 @@ from zoomrank.service.storage.events import (
     unpack,
 )
 from zoomrank.service.storage.ownership import Ownership, OwnsEverything, partition_in
-from zoomrank.service.storage.store import Store
+from zoomrank.service.storage.store import EngineContext, Store
 from zoomrank.spaces import DocumentId, DocumentTree
 from zoomrank.types import Array
 
@@ -77,16 +77,17 @@ class Engine:
         self.ready = False
         self.signer = ImpressionSigner(store.read.about("secret"))
         self.feedback_deadline = FeedbackDeadline(now, steady)
-        self.collections = CollectionRegistry(store, folder, now, ownership, warm_up)
+        context = EngineContext(store, ownership, now, steady)
+        self.collections = CollectionRegistry(context, folder, warm_up)
         by_id, deadline = self.collections.by_id, self.feedback_deadline
-        self.learner_events = events = LearnerEvents(store, by_id, budget, now, deadline, QueryQuota(steady), ownership)
+        self.learner_events = events = LearnerEvents(context, by_id, budget, deadline)
         self.write_queue, self.learners = events.write_queue, events.learners
-        self.idempotency_keys = IdempotencyKeys(store, steady, ownership)
+        self.idempotency_keys = IdempotencyKeys(context)
         self.importer = LogImporter(store, events)
-        self.void_service = VoidService(store, events, now)
-        self.experiments = ExperimentRegistry(store, self.collections, events, now, ownership)
-        self.updates = CatalogueUpdates(store, self.collections, self.experiments, events, now)
-        self.housekeeper = Housekeeper(store, events, self.void_service, by_id, deadline, ownership, now, steady)
+        self.void_service = VoidService(context, events)
+        self.experiments = ExperimentRegistry(context, self.collections, events)
+        self.updates = CatalogueUpdates(context, self.collections, self.experiments, events)
+        self.housekeeper = Housekeeper(context, events, self.void_service, by_id, deadline)
         self._housekeeping: asyncio.Task[None] | None = None
         self._one_at_a_time: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # later answers to each
 

@@ -31,8 +31,7 @@ from zoomrank.service.errors import (
     StorageError,
     UnprocessableError,
 )
-from zoomrank.service.storage.ownership import Ownership
-from zoomrank.service.storage.store import PIECE, Store
+from zoomrank.service.storage.store import PIECE, EngineContext
 from zoomrank.service.storage.store_reader import StoredCollection
 
 Done = TypeVar("Done")
@@ -43,23 +42,14 @@ _MAPPED_ONCE = "collections"  # the folder from which earlier versions mapped th
 class CollectionRegistry:
     """Collections that are served, and names of those that are being created."""
 
-    def __init__(
-        self,
-        store: Store,
-        folder: Path,
-        now: Callable[[], float],
-        ownership: Ownership,
-        warm_up: Callable[[ServedCollection], None],
-    ) -> None:
+    def __init__(self, context: EngineContext, folder: Path, warm_up: Callable[[ServedCollection], None]) -> None:
         self.folder = folder  # for temporary files
         self.warm_up = warm_up  # compiles the kernels of a collection before its first request
         self.by_name: dict[str, ServedCollection] = {}
         self.by_id: dict[int, ServedCollection] = {}  # arms of experiments, too
         self.arms: dict[str, ServedCollection] = {}  # of experiments, by names that no collection can have
-        self._store = store
-        self._now = now
-        self._ownership = ownership
-        self._last = store.read.last("collections")
+        self._store, self._ownership, self._now, _ = context
+        self._last = self._store.read.last("collections")
         self._coming: set[str] = set()  # names of collections that are being created
         self.builders = ThreadPoolExecutor(2, "zoomrank-maker")  # so that requests need not wait
         self.when_stopped: list[Callable[[], None]] = []  # called by `stop`, to cancel other work

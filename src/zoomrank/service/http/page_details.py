@@ -228,16 +228,12 @@ def search_documents(collection: Collection, text: str) -> Array:
     """
     found = np.zeros(len(collection.tree), np.bool_)
     for strings in (collection.titles, collection.urls):
-        if strings is not None:
-            found[_with_text(strings, text)] = True
+        if isinstance(strings, PackedStrings) and text.isascii():
+            found[_in_bytes(strings, text.lower().encode())] = True
+        elif strings is not None:
+            found[_one_by_one(strings, text)] = True
     found[_ids_with(collection, text)] = True
     return np.flatnonzero(found)
-
-
-def _with_text(strings: Sequence[str], text: str) -> Array:
-    if isinstance(strings, PackedStrings) and text.isascii():
-        return _in_bytes(strings, text.lower().encode())
-    return _one_by_one(strings, text)
 
 
 def _one_by_one(strings: Iterable[str], text: str) -> Array:
@@ -312,33 +308,28 @@ def zoom_tree(served: ServedCollection, state: Any, limit: int) -> list[dict[str
 def _node(served: ServedCollection, parent: int | None, node: int, visits: int, clicks: int) -> dict[str, Any]:
     shape = served.tree.shape
     documents = int(shape.end_document[node]) - int(shape.first_document[node])
-    return {
-        "id": node,
-        "parent": parent,
-        "label": served.label(node),
-        "documents": documents,
-        "visits": visits,
-        "clicks": clicks,
-        "estimate": clicks / visits if visits else 0.0,
-        "leaf": bool(shape.child_start[node] == shape.child_start[node + 1]),
-        "others": False,
-    }
+    leaf = bool(shape.child_start[node] == shape.child_start[node + 1])
+    return _drawn(node, parent, served.label(node), documents, visits, clicks) | {"leaf": leaf}
 
 
 def _others(served: ServedCollection, parent: int, state: Any, entries: Any) -> dict[str, Any]:
     shape, nodes = served.tree.shape, state.node[entries]
     documents = int((shape.end_document[nodes].astype(np.int64) - shape.first_document[nodes]).sum())
     visits, clicks = int(state.total[entries].sum()), int(state.gains[entries].sum())
+    return _drawn(-1 - parent, parent, f"{len(entries)} others", documents, visits, clicks) | {"others": True}
+
+
+def _drawn(number: int, parent: int | None, label: str, documents: int, visits: int, clicks: int) -> dict[str, Any]:
     return {
-        "id": -1 - parent,
+        "id": number,
         "parent": parent,
-        "label": f"{len(entries)} others",
+        "label": label,
         "documents": documents,
         "visits": visits,
         "clicks": clicks,
         "estimate": clicks / visits if visits else 0.0,
         "leaf": False,
-        "others": True,
+        "others": False,
     }
 
 

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.errors import StorageError
@@ -19,8 +19,8 @@ from zoomrank.service.learners.limits import FeedbackDeadline
 from zoomrank.service.learners.retention import Retention
 from zoomrank.service.learners.void import VoidService
 from zoomrank.service.storage.events import TIMED_OUT, UNSEEN
-from zoomrank.service.storage.ownership import Ownership, partition_of
-from zoomrank.service.storage.store import Store
+from zoomrank.service.storage.ownership import partition_of
+from zoomrank.service.storage.store import EngineContext
 
 SWEEP_EVERY = 1.0  # seconds
 PROBE_EVERY = 10.0  # seconds, if nothing else is written
@@ -38,26 +38,20 @@ class Housekeeper:
 
     def __init__(
         self,
-        store: Store,
+        context: EngineContext,
         learner_events: LearnerEvents,
         void_service: VoidService,
         collections: Mapping[int, ServedCollection],
         feedback_deadline: FeedbackDeadline,
-        ownership: Ownership,
-        now: Callable[[], float],
-        steady: Callable[[], float],
     ) -> None:
-        self._store = store
+        self._store, self._ownership, self._now, self._steady = context
         self._learner_events = learner_events
         self._collections = collections
         self._feedback_deadline = feedback_deadline
         self._void_service = void_service
-        self._ownership = ownership
-        self._retention = Retention(store, collections, void_service.busy, ownership, now, steady)
-        self._now = now
-        self._steady = steady
+        self._retention = Retention(context, collections, void_service.busy)
         self._writes = 0  # successful writes at the last probe
-        self._probed = self._removed = steady()
+        self._probed = self._removed = self._steady()
         self._awake = time.monotonic()  # not `now`, which may be a test's clock
 
     def start(self) -> None:

@@ -24,8 +24,8 @@ from zoomrank.service.errors import StorageError
 from zoomrank.service.learners.limits import FeedbackDeadline, QueryQuota
 from zoomrank.service.learners.query_learner import QueryLearner
 from zoomrank.service.storage.events import MOVED, Batch, Event, Outcome, StoredLearner, arm_of, arm_visit
-from zoomrank.service.storage.ownership import Ownership, count_in, partition_in, partition_of, with_partition
-from zoomrank.service.storage.store import Store
+from zoomrank.service.storage.ownership import count_in, partition_in, partition_of, with_partition
+from zoomrank.service.storage.store import EngineContext
 from zoomrank.service.write_queue import WriteQueue
 
 SNAPSHOT_EVERY = 4096  # events of a learner: bounds how much of the log is read to restore it
@@ -51,33 +51,28 @@ class LearnerCache:
 
     def __init__(
         self,
-        store: Store,
+        context: EngineContext,
         write_queue: WriteQueue,
         collections: Mapping[int, ServedCollection],
         budget: int,
-        now: Callable[[], float],
         feedback_deadline: FeedbackDeadline,
-        query_quota: QueryQuota,
-        ownership: Ownership,
     ) -> None:
         self.budget = budget  # bytes of learners in memory
         self.size = 0  # of them
         self.queries: dict[int, int] = {}  # of each collection, in memory or not
-        self._store = store
+        self._store, self._now = context.store, context.now
+        self._ownership = context.ownership  # learners of other partitions are never here
         self._write_queue = write_queue
         self._collections = collections
-        self._now = now
         self._feedback_deadline = feedback_deadline
-        self._query_quota = query_quota
-        self._ownership = ownership  # learners of other partitions are never here
+        self._query_quota = QueryQuota(context.steady)
         self._here: OrderedDict[Key, QueryLearner] = OrderedDict()
         self._keys: dict[int, Key] = {}  # of learners in memory
         self._sizes: dict[int, int] = {}
         self._coming: dict[Key, asyncio.Task[bool]] = {}
         self._wanted: dict[Key, NewLearner] = {}  # of those, which are created if there is none
-        self._away: dict[
-            Key, float
-        ] = {}  # learners not in memory with impressions that may wait for feedback, and since when
+        # Learners not in memory with impressions that may wait for feedback, and since when.
+        self._away: dict[Key, float] = {}
         self._last = 0
 
     def start(self) -> None:
@@ -176,7 +171,9 @@ class LearnerCache:
         if served.neighbours is not None:
             served.neighbours.join(number, query, wanted.about)
         version = served.version.number
-        self._write_queue.add_learner(StoredLearner(number, served.id, query, self._now(), wanted.about, version))
+        self._write_queue.batch.learners.append(
+            StoredLearner(number, served.id, query, self._now(), wanted.about, version)
+        )
         self.queries[served.id] = self.queries.get(served.id, 0) + 1
         return QueryLearner(number, served.versions, served.settings)
 
@@ -220,7 +217,7 @@ class LearnerCache:
 
     def _list(self, learner: QueryLearner) -> None:
         learner.listed = learner.counts.listed
-        self._write_queue.list_query(learner.number, learner.listed)
+        self._write_queue.batch.listed[learner.number] = learner.listed
 
     def list_all(self) -> None:
         """Store the counts by which lists of queries are sorted, for the queries in memory."""
@@ -250,7 +247,7 @@ class LearnerCache:
     def recount(self) -> None:
         """Read counts from the store while nothing is being written: a write that seemed to fail may have succeeded."""
         self.queries = self._store.read.count_queries()
-        for collection, count in self._write_queue.unwritten.queries.items():
+        for collection, count in self._write_queue.batch.queries.items():
             self.queries[collection] = self.queries.get(collection, 0) + count
         self.take(0, self._store.read.unfinished(self._ownership.partitions))
 
@@ -346,7 +343,7 @@ class LearnerCache:
         """Store snapshots of all learners."""
         for _, learner in self:
             self.write(learner)
-            if len(self._write_queue.unwritten.snapshots) >= _EVICT_AT_ONCE:
+            if len(self._write_queue.batch.snapshots) >= _EVICT_AT_ONCE:
                 await self._write_queue.written()
 
 
@@ -355,23 +352,17 @@ class LearnerEvents:
 
     def __init__(
         self,
-        store: Store,
+        context: EngineContext,
         collections: Mapping[int, ServedCollection],
         budget: int,
-        now: Callable[[], float],
         feedback_deadline: FeedbackDeadline,
-        query_quota: QueryQuota,
-        ownership: Ownership,
     ) -> None:
-        self.write_queue = WriteQueue(store, self._refused)
-        self.learners = LearnerCache(
-            store, self.write_queue, collections, budget, now, feedback_deadline, query_quota, ownership
-        )
+        self._store, self._ownership = context.store, context.ownership
+        self.write_queue = WriteQueue(self._store, self._refused)
+        self.learners = LearnerCache(context, self.write_queue, collections, budget, feedback_deadline)
         self.outcomes: dict[int, Counter[Outcome]] = defaultdict(Counter)  # of the impressions of each collection
         self.counted: dict[int, set[bytes]] = defaultdict(set)  # the visitors of each experiment that goes on
-        self._ownership = ownership
-        self._store = store
-        self._renewals = store.database.renewals
+        self._renewals = self._store.database.renewals
 
     def start(self) -> None:
         """Read the counts from the store, and begin to write."""
@@ -383,8 +374,7 @@ class LearnerEvents:
     def append(self, served: ServedCollection, learner: QueryLearner, event: Event) -> None:
         """Append an event of a learner, with its counts and reports."""
         self.write(served, event)
-        for visit in learner.arm_visits:
-            self.write_queue.count_in_arm(visit)
+        self.write_queue.batch.arm_visits.update(learner.arm_visits)
         learner.arm_visits.clear()
         if served.neighbours is not None and served.neighbours.is_due(learner.number, learner.answers):
             self.tell(served, learner)
@@ -403,11 +393,11 @@ class LearnerEvents:
 
     def discount(self, served: ServedCollection, event: Event, shown: Event) -> None:
         """Subtract an event of a voided impression from the counts."""
-        self.write_queue.discount(served.id, event)
+        self.write_queue.batch.count(served.id, event, -1)
         self.outcomes[served.id][event.outcome] -= 1
         visit = arm_visit(arm_of(shown.shown or b""), shown.time, event.outcome)
         if visit is not None:
-            self.write_queue.count_in_arm(visit, -1)
+            self.write_queue.batch.arm_visits[visit] -= 1
 
     async def drop(self, collection: int) -> None:
         """Delete all that was learned in a collection, or in an arm of an experiment, that is no longer served."""
@@ -438,7 +428,7 @@ class LearnerEvents:
         """Report to neighbours what a learner has seen."""
         if served.neighbours is not None:
             report = served.neighbours.report(learner.number, learner.ranker.state, learner.answers, learner.version)
-            self.write_queue.add_report(report)
+            self.write_queue.batch.reports[report.learner] = report
 
     def _refused(self, batch: Batch) -> None:
         """Roll back what could not be written."""
@@ -453,10 +443,10 @@ class LearnerEvents:
         if self._renewals != self._store.database.renewals and self.write_queue.is_idle:
             self._renewals = self._store.database.renewals
             self.outcomes = self._store.read.outcomes()
-            for collection, counts in self.write_queue.unwritten.outcomes.items():
+            for collection, counts in self.write_queue.batch.outcomes.items():
                 self.outcomes[collection].update(counts)
             for experiment in self.counted:
                 self.counted[experiment] = set(self._store.read.visitors(experiment))
-            for experiment, visitor in self.write_queue.unwritten.visitors:
+            for experiment, visitor in self.write_queue.batch.visitors:
                 self.counted[experiment].add(visitor)
             self.learners.recount()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import NamedTuple
 
 from zoomrank.service.catalogue.served_collection import ServedCollection
@@ -19,7 +19,7 @@ from zoomrank.service.learners.learner_events import LearnerEvents
 from zoomrank.service.learners.log_audit import begun
 from zoomrank.service.learners.query_learner import QueryLearner
 from zoomrank.service.storage.events import VOIDED, WAITING, Event, bounds, counted, unpack_parts
-from zoomrank.service.storage.store import Store
+from zoomrank.service.storage.store import EngineContext
 
 
 class ImpressionFilter(NamedTuple):
@@ -34,10 +34,9 @@ class ImpressionFilter(NamedTuple):
 class VoidService:
     """Voids impressions and removes queries."""
 
-    def __init__(self, store: Store, learner_events: LearnerEvents, now: Callable[[], float]) -> None:
-        self._store = store
+    def __init__(self, context: EngineContext, learner_events: LearnerEvents) -> None:
+        self._store, self._now = context.store, context.now
         self._learner_events = learner_events
-        self._now = now
         self.busy = asyncio.Lock()  # held until voided impressions are durable
 
     async def find(self, served: ServedCollection, span: ImpressionFilter) -> dict[int, list[int]]:

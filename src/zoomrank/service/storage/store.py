@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from zoomrank.service.errors import StorageError
 from zoomrank.service.storage.database import Database
@@ -25,7 +25,7 @@ from zoomrank.service.storage.events import (
     StoredExperiment,
     counted,
 )
-from zoomrank.service.storage.ownership import partition_in
+from zoomrank.service.storage.ownership import Ownership, partition_in
 from zoomrank.service.storage.store_reader import StoredCollection, StoredVersion, StoreReader
 
 PIECE = 2**20  # bytes of a collection file that are written at once
@@ -296,3 +296,12 @@ class Store:
             ),  # another replica may know a larger one
             (f"last of {table}", str(self.read.last(table))),
         )
+
+
+class EngineContext(NamedTuple):
+    """Store, ownership and clocks, which all parts of an engine share."""
+
+    store: Store
+    ownership: Ownership
+    now: Callable[[], float]
+    steady: Callable[[], float]  # a clock that cannot be set
