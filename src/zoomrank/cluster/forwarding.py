@@ -255,7 +255,7 @@ class Forwarding:
             return await self._here(request)
         whose: dict[int, list[int]] = defaultdict(list)  # positions of the reports of each partition
         for place, report in enumerate(reports):
-            whose[_partition_of_report(report)].append(place)
+            whose[_of_report(report) or COORDINATOR].append(place)
         results: list[Any] = [None] * len(reports)
 
         async def some(partitions: Sequence[int]) -> ForwardedResponse | None:
@@ -323,15 +323,13 @@ def _error(error: ServiceError) -> ForwardedResponse:
 
 
 def _of_impression(_: Mapping[str, str], request: ForwardedRequest) -> int | None:
-    name = _object(request).get("impression")
-    return partition_of_impression(name) if isinstance(name, str) else None
+    return _of_report(request.content)
 
 
-def _partition_of_report(report: Any) -> int:
+def _of_report(report: Any) -> int | None:
     """Return the partition of the impression of a report; any replica can refuse a report without one."""
     name = report.get("impression") if isinstance(report, dict) else None
-    partition = partition_of_impression(name) if isinstance(name, str) else None
-    return COORDINATOR if partition is None else partition
+    return partition_of_impression(name) if isinstance(name, str) else None
 
 
 def _of_copy(names: Mapping[str, str], _: ForwardedRequest) -> int | None:

@@ -99,23 +99,19 @@ class CatalogueUpdates:
         """Apply all waiting changes, together if possible."""
         async with self._busy[served.id]:
             while waiting := self._next(served.id):
-                try:
-                    self._tell(waiting, await self._go_on(served, partial(self._changed, served, waiting)))
-                except UnprocessableError as error:
-                    if len(waiting) == 1:
-                        self._tell(waiting, error)
-                    else:  # one of them is invalid: apply each by itself
-                        await self._one_by_one(served, waiting)
-                except Exception as error:  # noqa: BLE001  (whatever it is, no caller may wait for ever)
-                    self._tell(waiting, error)
-            await self._keep_whole(served)
+                await self._apply(served, waiting)
+            with suppress(ServiceError):  # there will be another time
+                await self._elsewhere(partial(self._keep_file, served))
 
-    async def _one_by_one(self, served: ServedCollection, waiting: Sequence[_Waiting]) -> None:
-        for one in waiting:
-            try:
-                self._tell([one], await self._go_on(served, partial(self._changed, served, [one])))
-            except Exception as error:  # noqa: BLE001
-                self._tell([one], error)
+    async def _apply(self, served: ServedCollection, waiting: Sequence[_Waiting]) -> None:
+        try:
+            self._tell(waiting, await self._go_on(served, partial(self._changed, served, waiting)))
+        except Exception as error:  # noqa: BLE001  (whatever it is, no caller may wait for ever)
+            if not isinstance(error, UnprocessableError) or len(waiting) == 1:
+                self._tell(waiting, error)
+                return
+            for one in waiting:  # one of them is invalid: apply each by itself
+                await self._apply(served, [one])
 
     def _next(self, collection: int) -> list[_Waiting]:
         """Return the next waiting changes, as many as make one revision."""
@@ -191,12 +187,8 @@ class CatalogueUpdates:
             raise
         return update
 
-    async def _keep_whole(self, served: ServedCollection) -> None:
-        """Store the file of the newest revision, if there are many changes since the last stored file."""
-        with suppress(ServiceError):  # there will be another time
-            await self._elsewhere(partial(self._keep_file, served))
-
     def _keep_file(self, served: ServedCollection) -> None:
+        """Store the file of the newest revision, if there are many changes since the last stored file."""
         number, catalogue = served.version.revision, served.version.catalogue
         whole = self._store.read.whole_version(served.id, number)
         since = number - (whole.number if whole is not None else 0)

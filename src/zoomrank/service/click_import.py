@@ -240,9 +240,8 @@ class LogImporter:
     async def _take(self, log: ImportedLog, visit: LoggedVisit, tags: EventTags) -> None:
         learner = await self._learner_events.learners.find(log.served, visit.query, NewLearner(admitted=True))
         assert learner is not None  # noqa: S101
-        self._learner_events.move_to_newest(
-            log.served, learner, LONG_AGO
-        )  # the version in which all documents of the log are known
+        # To the version in which all documents of the log are known.
+        self._learner_events.move_to_newest(log.served, learner, LONG_AGO)
         ranking, _ = visit_arrays([visit], len(visit.shown))
         outcome = ABANDONED if visit.click is None else visit.click
         for event in learner.import_visit(ranking, outcome, LONG_AGO, tags):
@@ -271,16 +270,11 @@ class LogImporter:
                     found["usual_bits"] += float(log_loss(nobody.ranker.state, rankings.shown, clicks, usual))
                     if visit.click is not None and visit.shown[visit.click] >= 0:
                         if visit.query not in shown:
-                            shown[visit.query] = _would_show(learner)
+                            ranking = learner.ranker.copied().rank_arrays(1)  # a copy: it learns nothing here
+                            shown[visit.query] = set(version.numbers(ranking.shown[0].tolist()))
                         found["clicks"] += 1
                         found["found"] += visit.shown[visit.click] in shown[visit.query]
         return found
-
-
-def _would_show(learner: QueryLearner) -> set[int]:
-    """Return the documents that a learner would show next, without changing it."""
-    ranker = learner.ranker.copied()
-    return set(learner.version.numbers(ranker.rank_arrays(1).shown[0].tolist()))
 
 
 def _check_able(log: ImportedLog) -> None:

@@ -295,7 +295,8 @@ class Engine:
         lines = await asyncio.to_thread(self.store.read.impression, learner, number)
         if not lines and await asyncio.to_thread(self.store.read.has_base, learner):  # it was long ago
             raise ExpiredError("This impression has expired.")
-        return _shown_in(lines)
+        numbers: Array = _ranking_in(lines).shown[0]
+        return numbers
 
     async def void(self, served: ServedCollection, span: ImpressionFilter, dry_run: bool = False) -> tuple[int, int]:
         """Void impressions, as if they had never been; returns how many, and of how many queries."""
@@ -358,16 +359,10 @@ def _later_notes(
     served: ServedCollection, lines: Sequence[Event], answer: ImpressionFeedback, before: Outcome
 ) -> list[Outcome]:
     """Return the notes of feedback on an impression that has had some, given its log lines."""
-    shown, by = served.version.ids(_shown_in(lines)), served.settings.satisfied_by
+    shown, by = served.version.ids(_ranking_in(lines).shown[0]), served.settings.satisfied_by
     known = acts_of_notes([line.outcome for line in lines if is_note(line.outcome)])
     known = known.and_(acts_of_outcome(before, by))
     return notes_after_end(known, answer.acts(shown), answer.left, before, len(shown), by)
-
-
-def _shown_in(lines: Sequence[Event]) -> Array:
-    """Return the documents that were shown, by log lines of an impression."""
-    documents: Array = _ranking_in(lines).shown[0]
-    return documents
 
 
 def _ranking_in(lines: Sequence[Event]) -> RankingArrays:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -148,7 +149,7 @@ def write_parquet(file: IO[bytes], some: Iterable[list[Row]], rows_at_once: int 
     """Write pages to a Parquet file in row groups; return the number of rows."""
     count, waiting, writer = 0, list[Row](), None
     try:
-        for rows in _and_then_nothing(some):
+        for rows in chain(some, [None]):
             waiting += rows or []
             if rows is None or len(waiting) >= rows_at_once:
                 if writer is None:
@@ -161,11 +162,6 @@ def write_parquet(file: IO[bytes], some: Iterable[list[Row]], rows_at_once: int 
         if writer is not None:
             writer.close()
     return count
-
-
-def _and_then_nothing(some: Iterable[list[Row]]) -> Iterator[list[Row] | None]:
-    yield from some
-    yield None
 
 
 def _table(rows: list[Row], columns: arrow.Schema) -> arrow.Table:

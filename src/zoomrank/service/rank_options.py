@@ -66,19 +66,8 @@ class RankOptions(BaseModel):
 
     def fingerprint(self, query: str) -> bytes:
         """Return all that a request asks for; a digest of it is in the log, so its form can never change."""
-        return repr(
-            (
-                query,
-                self.slots,
-                self.eligible,
-                self.excluded,
-                self.about,
-                self.unknown,
-                self.fewer,
-                self.order,
-                self.visitor,
-            )
-        ).encode()
+        among = (self.slots, self.eligible, self.excluded, self.about, self.unknown, self.fewer)
+        return repr((query, *among, self.order, self.visitor)).encode()
 
     def without_order(self) -> RankOptions:
         """Return the same options without the caller's order."""

@@ -134,9 +134,8 @@ def _check_versions(view: StoreSnapshot, stored: StoredCollection, folder: Path,
 
 
 def _same(one: CollectionVersion, other: CollectionVersion) -> bool:
-    trees = one.collection.tree.fingerprint, other.collection.tree.fingerprint
     return (
-        trees[0] == trees[1]
+        one.collection.tree.fingerprint == other.collection.tree.fingerprint
         and np.array_equal(one.documents, other.documents)
         and np.array_equal(one.nodes, other.nodes)
     )

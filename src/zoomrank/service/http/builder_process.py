@@ -13,15 +13,13 @@ import threading
 import time
 from typing import IO, Any, NamedTuple
 
-from pydantic import ValidationError
-
 from zoomrank.documents import Collection
 from zoomrank.documents.collection_file import write
 from zoomrank.errors import ZoomrankError
 from zoomrank.service.catalogue.settings import Settings
-from zoomrank.service.errors import MalformedError, ServiceError, UnprocessableError
+from zoomrank.service.errors import ServiceError, UnprocessableError
 from zoomrank.service.http import schema
-from zoomrank.service.http.fast_path import in_words
+from zoomrank.service.http.fast_path import validated
 from zoomrank.spaces import DocumentId
 
 
@@ -34,10 +32,7 @@ class UploadedCollection(NamedTuple):
 
 def make(body: bytes, file: IO[bytes]) -> UploadedCollection:
     """Build the collection file of an upload."""
-    try:
-        asked = schema.NewCollection.model_validate_json(body)
-    except ValidationError as error:
-        raise MalformedError(in_words(error.errors(include_url=False, include_input=False), "body")) from error
+    asked = validated(schema.NewCollection, body, "body")
     try:
         write(_gathered(asked.documents), file)
     except ServiceError:

@@ -12,18 +12,21 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from zoomrank import wire
 from zoomrank.service.catalogue.settings import NAME_PATTERN
-from zoomrank.service.errors import ServiceError, UnprocessableError
+from zoomrank.service.errors import MalformedError, ServiceError, UnprocessableError
 from zoomrank.service.http import schema
 from zoomrank.service.rank_options import Caller
 
 # Error responses: a status, a code for programs, a sentence for people.
+
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 def refusal(error: ServiceError | ValidationError) -> tuple[int, dict[str, str], dict[str, str]]:
@@ -47,6 +50,14 @@ def in_words(errors: Sequence[Any], *within: str) -> str:
     where = ".".join(str(step) for step in (*within, *first["loc"])) or "the body"
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     return f"{where}: {first['msg']}{more}."
+
+
+def validated(kind: type[Model] | TypeAdapter[Model], body: bytes | str, *within: str) -> Model:
+    """Return JSON as a type; MalformedError says what is wrong with it, and where."""
+    try:
+        return kind.validate_json(body) if isinstance(kind, TypeAdapter) else kind.model_validate_json(body)
+    except ValidationError as error:
+        raise MalformedError(in_words(error.errors(include_url=False, include_input=False), *within)) from error
 
 
 def internal_error_response() -> tuple[int, dict[str, str], dict[str, str]]:

@@ -147,9 +147,9 @@ class QueryLearner:
         if order is not None and (exactly or order_leads(chooser, self.settings.prior)):
             lead = best_of_order(chooser, order, eligible, exactly)
         ranking = chooser.rank_arrays(1, eligible, slots, self.settings.explore, lead)
-        event = Event(self.number, self.ranker.made, time, WAITING, pack(self.version.numbered(ranking), loan, tags))
-        self.note(event)  # which takes the loan from the event, as a replay does
-        return event, ranking
+        shown = pack(self.version.numbered(ranking), loan, tags)
+        # Noting it takes the loan from the event, as a replay does.
+        return self._new(self.ranker.made, WAITING, time, shown), ranking
 
     def import_visit(
         self,
@@ -159,8 +159,7 @@ class QueryLearner:
         tags: EventTags = EventTags(),  # noqa: B008  (a tuple)
     ) -> tuple[Event, Event]:
         """Learn from a ranking that another ranker has shown, and its outcome."""
-        shown = Event(self.number, self.ranker.made, time, WAITING, pack(ranking, None, tags))
-        self.note(shown)
+        shown = self._new(self.ranker.made, WAITING, time, pack(ranking, None, tags))
         return shown, self.close(shown.number, outcome, time, ranking)
 
     def chooser(self, loan: bytes | None = None) -> Ranked:
@@ -191,9 +190,7 @@ class QueryLearner:
 
     def move(self, version: ServedVersion, time: float) -> Event:
         """Move to a later version."""
-        event = Event(self.number, self.ranker.made, time, MOVED, pack_version(version.number))
-        self.note(event)
-        return event
+        return self._new(self.ranker.made, MOVED, time, pack_version(version.number))
 
     def is_in(self, revision: int) -> bool:
         """Return whether a revision of the collection belongs to the version that this learner is in."""
@@ -218,9 +215,7 @@ class QueryLearner:
 
     def close(self, number: int, outcome: Outcome, time: float, ranking: RankingArrays | None = None) -> Event:
         """Learn the outcome of a waiting impression; pass its ranking if it is unpacked already."""
-        event = Event(self.number, number, time, outcome, None)
-        self.note(event, ranking)
-        return event
+        return self._new(number, outcome, time, None, ranking)
 
     def answer(
         self, number: int, acts: VisitorActions, left: bool, time: float, ranking: RankingArrays | None = None
@@ -239,9 +234,7 @@ class QueryLearner:
 
     def remember(self, number: int, note: Outcome, time: float) -> Event:
         """Note one more act on an impression; after its outcome, that teaches nothing."""
-        event = Event(self.number, number, time, note, None)
-        self.note(event)
-        return event
+        return self._new(number, note, time)
 
     def was_seen(self, number: int) -> bool:
         """Return whether a waiting impression is known to have been on a screen."""
@@ -249,9 +242,7 @@ class QueryLearner:
 
     def confirm(self, number: int, time: float) -> Event:
         """Note that a waiting impression was on a screen."""
-        event = Event(self.number, number, time, SEEN, None)
-        self.note(event)
-        return event
+        return self._new(number, SEEN, time)
 
     def overdue(self, before: float, now: float) -> list[int]:
         """Return the waiting impressions that were shown before a time, oldest first."""
@@ -262,6 +253,19 @@ class QueryLearner:
             elif time <= now:  # not from the future, where a clock was ahead
                 break
         return late
+
+    def _new(
+        self,
+        number: int,
+        outcome: Outcome,
+        time: float,
+        shown: bytes | None = None,
+        ranking: RankingArrays | None = None,
+    ) -> Event:
+        """Create an event and apply it."""
+        event = Event(self.number, number, time, outcome, shown)
+        self.note(event, ranking)
+        return event
 
     def note(self, event: Event, ranking: RankingArrays | None = None) -> None:
         """Apply an event."""

@@ -223,13 +223,8 @@ class Store:
     def _remove(self, cursor: Any, learners: Sequence[int]) -> None:
         self._keep_last(cursor, "events")
         self._keep_last(cursor, "learners")
-        for table, column in (
-            ("events", "learner"),
-            ("snapshots", "learner"),
-            ("bases", "learner"),
-            ("reports", "learner"),
-            ("learners", "id"),
-        ):
+        for table in ("events", "snapshots", "bases", "reports", "learners"):
+            column = "id" if table == "learners" else "learner"
             delete = f"DELETE FROM {table} WHERE {column} = ?"  # noqa: S608  (not from outside)
             self.database.many(cursor, delete, [(learner,) for learner in learners])
 
@@ -245,29 +240,25 @@ class Store:
                 return False
             self._keep_last(cursor, "events")
             self.database.insert(cursor, "bases", [packed], _NEWER_SNAPSHOT)
-            self.database.insert(
-                cursor, "snapshots", [packed], f"{_NEWER_SNAPSHOT} WHERE snapshots.event < excluded.event"
-            )
+            newer = f"{_NEWER_SNAPSHOT} WHERE snapshots.event < excluded.event"
+            self.database.insert(cursor, "snapshots", [packed], newer)
             self._add_counts(cursor, "folded", {(collection, *key): count for key, count in log.counted.items()})
             delete = "DELETE FROM events WHERE learner = ? AND number <= ? AND id <= ?"
             cursor.execute(self.database.sql(delete), (base.learner, log.last, base.event))
             shown = (log.impressions, base.learner, log.impressions)
-            cursor.execute(
-                self.database.sql("UPDATE learners SET impressions = ? WHERE id = ? AND impressions < ?"), shown
-            )
+            update = "UPDATE learners SET impressions = ? WHERE id = ? AND impressions < ?"
+            cursor.execute(self.database.sql(update), shown)
             since = max(log.until, self.read.whole_since(collection))
             cursor.execute(self.database.sql(_SAY), (f"whole since, of {collection}", repr(since)))
         return True
 
     def _retirable(self, cursor: Any, learner: int, log: RetiredEvents) -> bool:
         """Return whether a learner still exists, and its void impressions are those that were known."""
-        cursor.execute(
-            self.database.sql(
-                "SELECT COUNT(e.id) FROM learners l LEFT JOIN events e ON e.learner = l.id AND e.number <= ? "
-                "AND e.outcome = ? WHERE l.id = ? GROUP BY l.id"
-            ),
-            (log.last, VOIDED, learner),
+        void = (
+            "SELECT COUNT(e.id) FROM learners l LEFT JOIN events e ON e.learner = l.id AND e.number <= ? "
+            "AND e.outcome = ? WHERE l.id = ? GROUP BY l.id"
         )
+        cursor.execute(self.database.sql(void), (log.last, VOIDED, learner))
         found = cursor.fetchone()
         return found is not None and int(found[0]) == log.void
 
@@ -277,25 +268,19 @@ class Store:
         with self.database.transaction() as cursor:
             for table in ("activity", "folded"):
                 fine = f"FROM {table} WHERE step < ? AND step <> step / {DAY} * {DAY}"
-                cursor.execute(
-                    self.database.sql(
-                        f"INSERT INTO {table} SELECT collection, step / {DAY} * {DAY}, outcome, SUM(count), 0 {fine} "
-                        f"GROUP BY 1, 2, 3 {_ADD_COUNTS.format(table)}"
-                    ),
-                    (before,),
+                merge = (
+                    f"INSERT INTO {table} SELECT collection, step / {DAY} * {DAY}, outcome, SUM(count), 0 {fine} "
+                    f"GROUP BY 1, 2, 3 {_ADD_COUNTS.format(table)}"
                 )
+                cursor.execute(self.database.sql(merge), (before,))
                 cursor.execute(self.database.sql(f"DELETE {fine}"), (before,))
             cursor.execute(self.database.sql(_SAY), ("coarse before", str(before)))
 
     def _keep_last(self, cursor: Any, table: str) -> None:
         """Write the largest id in use before some are removed: none is assigned twice."""
-        whole = self.database.types["whole"]
-        cursor.execute(
-            self.database.sql(
-                f"{_SAY} WHERE CAST(about.value AS {whole}) < CAST(excluded.value AS {whole})"
-            ),  # another replica may know a larger one
-            (f"last of {table}", str(self.read.last(table))),
-        )
+        whole = self.database.types["whole"]  # another replica may know a larger one
+        say = self.database.sql(f"{_SAY} WHERE CAST(about.value AS {whole}) < CAST(excluded.value AS {whole})")
+        cursor.execute(say, (f"last of {table}", str(self.read.last(table))))
 
 
 class EngineContext(NamedTuple):

@@ -9,7 +9,6 @@ from typing import IO, Annotated, Any, Literal
 
 from fastapi import FastAPI, Path, Query, Request, Response
 from fastapi.routing import APIRoute
-from pydantic import ValidationError
 from pydantic_core import to_json
 from starlette.requests import ClientDisconnect
 
@@ -21,7 +20,7 @@ from zoomrank.service.engine import Engine
 from zoomrank.service.errors import MalformedError, ServiceError, UnprocessableError
 from zoomrank.service.http import page_data, schema
 from zoomrank.service.http.builder import LINES, ChangePart, CollectionBuilder, changes_in, documents_in, is_lines
-from zoomrank.service.http.fast_path import CHANGES, COLLECTIONS, NEW_DOCUMENTS, in_words
+from zoomrank.service.http.fast_path import CHANGES, COLLECTIONS, NEW_DOCUMENTS, validated
 from zoomrank.service.http.routes.parameters import (
     ANY_DOCUMENT,
     CollectionName,
@@ -70,10 +69,7 @@ def add_collections(api: FastAPI, engine: Engine, builder: CollectionBuilder) ->
     @api.put(wire.COLLECTION, **made, openapi_extra=_A_FILE)
     async def upload(request: Request, name: Annotated[schema.CollectionName, Path()], settings: str = "{}") -> Any:
         """Make a collection of a file that `Collection.save` wrote; settings are JSON."""
-        try:
-            chosen = Settings.model_validate_json(settings)
-        except ValidationError as error:
-            raise MalformedError(in_words(error.errors(include_url=False, include_input=False), "settings")) from error
+        chosen = validated(Settings, settings, "settings")
         engine.collections.check_free(name)
         return page_data.about(engine, await kept(name, await sent(request, builder), chosen))
 
