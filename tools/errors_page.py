@@ -6,7 +6,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from zoomrank.service.errors import ServiceError
-from zoomrank.service.http.responses import refusal
+from zoomrank.service.http.fast_path import refusal
 
 PAGE = "reference/service-errors.md"
 _BEGINNING = """# Errors of the service

@@ -58,7 +58,7 @@ async def _year(folder: Path, kept: int | None) -> tuple[list[int], int]:
     store = Store(SQLiteDatabase(folder))
     engine = Engine(store, folder, now=clock)
     await engine.start()
-    engine._stop_sweeping()
+    engine._stop_housekeeping()
     paths = {f"d{number}": ("All", f"{number % 10}", f"{number % 100}") for number in range(DOCUMENTS)}
     settings = Settings(keep_events=None if kept is None else kept * 86_400.0)
     shop = await engine.collections.add("shop", lambda: Collection.from_taxonomy(paths), settings)
@@ -67,7 +67,7 @@ async def _year(folder: Path, kept: int | None) -> tuple[list[int], int]:
         for _ in range(A_DAY // AT_ONCE):
             clock.time += 86_400 / (A_DAY // AT_ONCE)
             await asyncio.gather(*(_visit(engine, shop, chance) for _ in range(AT_ONCE)))
-            await engine.sweep()
+            await engine.housekeep()
             store.database.tidy()
         if day % (DAYS // 4) == 0:
             sizes.append(sum(file.stat().st_size for file in folder.glob(f"{NAME}*")))

@@ -35,7 +35,7 @@ class World:
         self._rng = np.random.default_rng([seed, 2])
         if self.tastes.with_seasons:
             self.shop.turn(plan.season(0), rng)
-        self.edition = CollectionVersion.first(self.shop.collection())
+        self.version = CollectionVersion.first(self.shop.collection())
         self._look()
 
     def next_day(self) -> None:
@@ -48,11 +48,11 @@ class World:
         if self.plan.turns(self.day):
             changes.append(shop.turn(self.plan.season(self.day), rng))
         for some in changes:
-            self.edition = self.edition.changed(self.edition.placed(some))
+            self.version = self.version.changed(self.version.placed(some))
         self._look()
 
     def _look(self) -> None:
-        self.tree = self.edition.collection.tree
+        self.tree = self.version.collection.tree
         self.products = np.array([number_of(str(name)) for name in self.tree.documents])
         self._place = np.full(len(self.shop.shelf) + UNKNOWN, len(self.products))
         self._place[self.products] = np.arange(len(self.products))
@@ -110,11 +110,11 @@ def main() -> None:
     rngs = [np.random.default_rng([asked.seed, 4, query]) for query in range(asked.queries)]
     lived = fresh(world, asked.queries, asked.seed)
     for day in range(asked.days):
-        before = world.edition
+        before = world.version
         if day:
             world.next_day()
-        if world.edition is not before:
-            movement = before.remap_to(world.edition)
+        if world.version is not before:
+            movement = before.remap_to(world.version)
             for ranker in lived:
                 ranker.move(world.tree, movement)
                 ranker.moves = []  # all feedback has arrived

@@ -63,7 +63,7 @@ class ServiceHandle:
         """Start the service, or restart it."""
         self.place.folder.mkdir(parents=True, exist_ok=True)
         self.engine = Engine(open_store(self.place.folder, self.place.address), self.place.folder, now=self._now)
-        await self.engine.start(sweeping=False)
+        await self.engine.start(housekeeping=False)
 
     @property
     def shop(self) -> ServedCollection:

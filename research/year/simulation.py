@@ -125,9 +125,9 @@ class YearSimulation:
         """Send the changes, and remap learners at once, to measure the time."""
         for some in changes:
             began = time.perf_counter()
-            await kept.engine.changing.change(kept.shop, some)
+            await kept.engine.updates.change(kept.shop, some)
             made = time.perf_counter()
-            await kept.engine.sweep()
+            await kept.engine.housekeep()
             lived.timings.changes.append(made - began)
             lived.timings.moves.append(time.perf_counter() - made)
             traffic.tally.counts["changes"] += len(some)

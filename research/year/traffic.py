@@ -167,7 +167,7 @@ class ShopTraffic:
             self.clock.time = max(self.clock.time, together[-1].time)
             await asyncio.gather(*(self._answer(engine, one) for one in together))
         self.clock.time = time
-        await engine.sweep()
+        await engine.housekeep()
 
     def _due(self, time: float) -> list[PendingFeedback]:
         """Return the next batch of feedback due by then."""

@@ -52,7 +52,7 @@ async def whole_year(year: YearSimulation, folder: Path, address: str | None, te
         kept = ServiceHandle(StorePlace(folder / "first"), clock)
         before = kept.place.kind
         lived = await year.live(kept, clock, elsewhere, folder / "middle.sqlite", telling("days"))
-        editions = kept.shop.edition.number
+        editions = kept.shop.version.number
         await kept.stop()
         verdict = kept.place.verify(telling("events checked"))
         size, stores = kept.place.size(), (before, kept.place.kind)

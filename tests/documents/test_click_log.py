@@ -23,7 +23,7 @@ from zoomrank.documents.calibration import comparisons
 from zoomrank.lab.inspection import CLICKS, MetricVerdict, inspect_tree
 from zoomrank.lab.inspection_report import write_inspection
 from zoomrank.spaces import DocumentIds
-from zoomrank.spaces.packed_strings import PackedStrings
+from zoomrank.spaces.ids import PackedStrings
 from zoomrank.types import Array
 from zoomrank.users import Independent, TreeNetwork, UserDistribution
 
@@ -329,7 +329,7 @@ def test_inspect_reads_a_click_log(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_strings_in_one_go_and_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zoomrank.spaces.packed_strings._PIECE", 2)
+    monkeypatch.setattr("zoomrank.spaces.ids._PIECE", 2)
     words = ["owl", "", "日本", "pike", "x"]
     strings = PackedStrings.packed(words)
     assert list(strings) == [strings[at] for at in range(5)] == words

@@ -28,7 +28,7 @@ from zoomrank.documents import (
 )
 from zoomrank.documents.collection_file import write
 from zoomrank.spaces import DocumentTree
-from zoomrank.spaces.packed_strings import PackedStrings
+from zoomrank.spaces.ids import PackedStrings
 from zoomrank.types import Array
 
 TEXTS = ["the barn owl hunts at night", "snowy owls hunt by day", "pike live in lakes", "trout live in rivers"]

@@ -37,7 +37,7 @@ async def test_long_spans_are_remembered_a_minute_at_most(clock: Clock, engine: 
     for long, seconds in ((True, 90 * DAY), (False, 3600)):
         before = sum((await activities.look(shop, seconds, 90))["impressions"])
         await engine.rank(shop, "owl")
-        await engine.journal.flush()
+        await engine.write_queue.flush()
         clock.pass_by(50)
         now = sum((await activities.look(shop, seconds, 90))["impressions"])
         assert now == before + (0 if long else 1)

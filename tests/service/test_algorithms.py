@@ -11,7 +11,7 @@ from tests.support.services import Clock, Place, audit, served, started
 from zoomrank.service.catalogue.settings import ALGORITHMS
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
-from zoomrank.service.learners import learner_cache
+from zoomrank.service.learners import learner_events
 from zoomrank.service.learners.query_learner import QueryLearner
 from zoomrank.service.rank_options import RankOptions
 from zoomrank.service.storage.events import pack, unpack
@@ -44,14 +44,14 @@ async def _visit(engine: Any, shop: Any, clock: Clock, visits: int, seed: int) -
             json.dumps(await page_data.query(engine, shop, query), allow_nan=False)
             json.dumps(await page_data.tree(engine, shop, query, 50), allow_nan=False)
         if visit % 60 == 30:
-            await engine.sweep()
+            await engine.housekeep()
 
 
 @pytest.mark.parametrize("algorithm", SOME_FIRST)
 async def test_live_recovered_and_replayed_learners_are_the_same(
     sqlite: Place, algorithm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(learner_cache, "SNAPSHOT_EVERY", 150)
+    monkeypatch.setattr(learner_events, "SNAPSHOT_EVERY", 150)
     clock = Clock()
     for round_, crash in enumerate((True, False, True)):
         async with started(sqlite, clock, crash=crash) as engine:

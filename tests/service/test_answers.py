@@ -172,7 +172,7 @@ async def test_notes_survive_a_crash_and_count_in_the_end(place: Place) -> None:
         assert (await engine.known(shop, "owl")).notes.keys() == {0, 1}
         assert await other.say(purchased=[1]) == "learned"
         clock.pass_by(61)
-        await engine.sweep()
+        await engine.housekeep()
         found = await audit(engine)
         assert found.outcomes[key_of(visit.name)] == TIMED_OUT
         counts = (await engine.known(shop, "owl")).counts
@@ -194,7 +194,7 @@ async def test_whoever_did_something_has_seen_it(sqlite: Place, told: dict[str, 
         if told is not None:
             assert await visit.say(**told) == "noted"
         clock.pass_by(61)
-        await engine.sweep()
+        await engine.housekeep()
         assert (await audit(engine)).outcomes[key_of(visit.name)] == outcome
 
 

@@ -11,7 +11,7 @@ from tests.support.lives import QUERIES, live
 from tests.support.services import Clock, Place, audit, look_at, served, started
 from zoomrank.cli import main
 from zoomrank.service.errors import StorageError
-from zoomrank.service.storage import backups, sqlite_store, tables
+from zoomrank.service.storage import backups, database, sqlite_store
 from zoomrank.service.storage.store_snapshot import open_snapshot
 
 
@@ -61,7 +61,7 @@ async def test_a_backup_is_what_there_was_when_it_began(place: Place, tmp_path: 
 @pytest.mark.store_contract
 def test_tables_that_are_added_are_in_it(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     more = "CREATE TABLE IF NOT EXISTS more (id {whole} PRIMARY KEY, said TEXT, content {bytes})"
-    known = tables.statements
+    known = database.statements
     for module in ("backups", "database"):
         name = f"zoomrank.service.storage.{module}.statements"
         monkeypatch.setattr(name, lambda types: [*known(types), more.format(**types)])

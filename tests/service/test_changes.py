@@ -37,17 +37,17 @@ async def test_a_learner_that_moved_is_written_down_by_the_next_sweep(
     place: Place, engine: Engine, shop: ServedCollection
 ) -> None:
     await _visits(engine, shop, 3, "d11")
-    await engine.changing.change(shop, [{"add": "new", "path": _in(1, 1)}])
+    await engine.updates.change(shop, [{"add": "new", "path": _in(1, 1)}])
     await _visits(engine, shop, 3, "d11")
-    assert (await engine.known(shop, "owl")).edition is shop.edition
+    assert (await engine.known(shop, "owl")).version is shop.version
     known = engine.store.read.find(shop.id, "owl")
     assert known is not None
-    assert known.edition == 0  # who asked need not wait for more than the log
-    await engine.sweep()
-    await engine.journal.written()
+    assert known.version == 0  # who asked need not wait for more than the log
+    await engine.housekeep()
+    await engine.write_queue.written()
     known = engine.store.read.find(shop.id, "owl")
     assert known is not None
-    assert known.edition == 1
+    assert known.version == 1
     await audit(engine)
 
 
@@ -62,22 +62,22 @@ async def test_documents_come_and_go_and_learners_keep_what_they_know(place: Pla
         await _visits(engine, shop, 150, "d11")
         learner = await engine.known(shop, "owl")
         before = learner.counts.satisfied
-        await engine.changing.change(shop, [{"add": "new", "path": _in(1, 1), "title": "A new one"}])
-        await engine.changing.change(shop, [{"remove": "d322"}])
-        await engine.changing.change(shop, [{"category": "All > Branch 1", "to": "All > Owls"}])
-        await engine.changing.change(shop, [{"category": "All > Owls > Twig 11", "to": "All > Branch 2 > Small"}])
-        assert shop.edition.number == 4
+        await engine.updates.change(shop, [{"add": "new", "path": _in(1, 1), "title": "A new one"}])
+        await engine.updates.change(shop, [{"remove": "d322"}])
+        await engine.updates.change(shop, [{"category": "All > Branch 1", "to": "All > Owls"}])
+        await engine.updates.change(shop, [{"category": "All > Owls > Twig 11", "to": "All > Branch 2 > Small"}])
+        assert shop.version.number == 4
         assert learner.counts.satisfied == before
         assert await _visits(engine, shop, 30, "d11") >= 27  # they are shown where they were
-        assert learner.edition is shop.edition
+        assert learner.version is shop.version
         assert "new" in shop.tree.documents
         assert "d322" not in shop.tree.documents
-        assert shop.edition.path(shop.tree.documents.position("d110")) == ["All", "Branch 2", "Small"]
+        assert shop.version.path(shop.tree.documents.position("d110")) == ["All", "Branch 2", "Small"]
         await audit(engine)
     async with started(place) as engine:
         shop = engine.collections.find("shop")
-        assert shop.edition.number == 4
-        assert shop.edition.document(shop.tree.documents.position("new"))["title"] == "A new one"
+        assert shop.version.number == 4
+        assert shop.version.document(shop.tree.documents.position("new"))["title"] == "A new one"
         assert await _visits(engine, shop, 30, "d11") >= 27
         await audit(engine)
 
@@ -87,7 +87,7 @@ async def test_answers_to_earlier_rankings_count(place: Place) -> None:
         shop = await served(engine)
         waiting = [await engine.rank(shop, "owl") for _ in range(6)]
         gone = waiting[0][1][1]["id"]
-        await engine.changing.change(shop, [{"remove": gone}, {"add": "first", "path": ["All", "Another"]}])
+        await engine.updates.change(shop, [{"remove": gone}, {"add": "first", "path": ["All", "Another"]}])
         assert await engine.feedback(waiting[0][0], gone) == "learned"
         assert await engine.feedback(waiting[0][0], gone) == "repeated"
         kept = next(one["id"] for one in waiting[1][1] if one["id"] != gone)
@@ -109,7 +109,7 @@ def _some_changes(random_: random.Random, shop: ServedCollection, life: int) -> 
         fate = random_.random()
         one = random_.choice(ids)
         if fate < 0.4:
-            new = f"n{life}-{shop.edition.number}-{number}"
+            new = f"n{life}-{shop.version.number}-{number}"
             changes.append({"put": new, "path": _in(random_.randrange(5), random_.randrange(3))})
         elif fate < 0.6 and len(ids) > 12:
             changes.append({"remove": one})
@@ -119,7 +119,7 @@ def _some_changes(random_: random.Random, shop: ServedCollection, life: int) -> 
         elif fate < 0.9:
             changes.append({"change": one, "title": f"{one} at {life}"})
         else:
-            to = f"All > Moved {life}-{shop.edition.number}-{number}"
+            to = f"All > Moved {life}-{shop.version.number}-{number}"
             changes.append({"category": f"All > Branch {random_.randrange(4)}", "to": to})
     return changes
 
@@ -130,7 +130,7 @@ async def test_whatever_happens_learners_are_what_the_log_makes_of_them(
     place: Place, similar: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rankings, answers, changes, voids, evictions, sweeps and crashes, in any order."""
-    monkeypatch.setattr(catalogue_updates, "_MOST_EDITIONS", 3)  # files of editions are kept now and then
+    monkeypatch.setattr(catalogue_updates, "_MOST_REVISIONS", 3)  # files of editions are kept now and then
     monkeypatch.setattr(version_history, "_BUDGET", 20_000)
     random_, clock = random.Random(seed), Clock()
     queries = [f"snowy owl {number}" for number in range(4)]
@@ -148,15 +148,15 @@ async def test_whatever_happens_learners_are_what_the_log_makes_of_them(
                 await engine.feedback(name, random_.choice([None, *ids]))
         elif fate < 0.92:
             with contextlib.suppress(UnprocessableError):  # a category that is gone, say
-                await engine.changing.change(shop, _some_changes(random_, shop, life))
+                await engine.updates.change(shop, _some_changes(random_, shop, life))
         elif fate < 0.95:
-            await engine.sweep()
+            await engine.housekeep()
         elif fate < 0.97:
             await engine.void(
                 shop, ImpressionFilter(query=random_.choice(queries), since=clock() - 10, until=clock() - 5)
             )
         elif fate < 0.98:
-            await engine.changing.remake(shop)
+            await engine.updates.remake(shop)
 
     for life in range(4):
         budget = (60_000, 2**30, 1)[life % 3]
@@ -167,15 +167,15 @@ async def test_whatever_happens_learners_are_what_the_log_makes_of_them(
             await audit(engine)
     async with started(place, clock) as engine:
         await audit(engine)
-        assert engine.collections.find("shop").edition.number > 8
+        assert engine.collections.find("shop").version.number > 8
 
 
 async def test_many_changes_at_once_and_one_that_cannot_be(place: Place) -> None:
     async with started(place) as engine:
         shop = await served(engine)
         path = ["All", "Branch 0"]
-        good = [engine.changing.change(shop, [{"add": f"n{number}", "path": path}]) for number in range(10)]
-        bad = engine.changing.change(shop, [{"add": "n10", "path": path}, {"remove": "nobody"}])
+        good = [engine.updates.change(shop, [{"add": f"n{number}", "path": path}]) for number in range(10)]
+        bad = engine.updates.change(shop, [{"add": "n10", "path": path}, {"remove": "nobody"}])
         results = await asyncio.gather(*good[:5], bad, *good[5:], return_exceptions=True)
         assert [type(one) for one in results].count(UnprocessableError) == 1
         assert isinstance(results[5], UnprocessableError)
@@ -191,7 +191,7 @@ async def test_many_changes_at_once_and_one_that_cannot_be(place: Place) -> None
 async def test_a_change_that_is_not_kept_has_not_happened(
     place: Place, engine: Engine, shop: ServedCollection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    add = engine.store.add_edition
+    add = engine.store.add_version
 
     def refuse(*_: Any) -> None:
         raise StorageError("The disk is full.")
@@ -201,20 +201,20 @@ async def test_a_change_that_is_not_kept_has_not_happened(
         raise StorageError("The connection was lost.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(engine.store, "add_edition", refuse)
+        patched.setattr(engine.store, "add_version", refuse)
         with pytest.raises(StorageError):
-            await engine.changing.change(shop, [{"remove": "d000"}])
+            await engine.updates.change(shop, [{"remove": "d000"}])
     assert "d000" in shop.tree.documents
     with monkeypatch.context() as patched:
-        patched.setattr(engine.store, "add_edition", keep_and_fail)
-        await engine.changing.change(shop, [{"remove": "d000"}])
+        patched.setattr(engine.store, "add_version", keep_and_fail)
+        await engine.updates.change(shop, [{"remove": "d000"}])
     assert "d000" not in shop.tree.documents
     with monkeypatch.context() as patched:  # it comes true only after somebody has looked
-        patched.setattr(engine.store, "add_edition", keep_and_fail)
-        patched.setattr(engine.store.read, "last_edition", lambda _: 1)
+        patched.setattr(engine.store, "add_version", keep_and_fail)
+        patched.setattr(engine.store.read, "last_version", lambda _: 1)
         with pytest.raises(StorageError):
-            await engine.changing.change(shop, [{"remove": "d001"}])
-    await engine.changing.change(shop, [{"remove": "d002"}])
+            await engine.updates.change(shop, [{"remove": "d001"}])
+    await engine.updates.change(shop, [{"remove": "d002"}])
     assert not {"d000", "d001", "d002"} & set(shop.tree.documents)
     await engine.rank(shop, "owl")
     await audit(engine)
@@ -276,7 +276,7 @@ async def test_a_collection_that_is_removed_leaves_nothing(place: Place) -> None
         await _visits(engine, shop, 20, "d0")
         await _visits(engine, other, 5, "d0")
         waits, _ = await engine.rank(shop, "owl")
-        await engine.changing.change(shop, [{"remove": "d000"}])
+        await engine.updates.change(shop, [{"remove": "d000"}])
         assert as_json(await client.delete(SHOP)) == {"name": "shop", "status": "removed"}
         assert (await client.delete(SHOP)).status_code == 404
         with pytest.raises(NotFoundError):
@@ -284,7 +284,7 @@ async def test_a_collection_that_is_removed_leaves_nothing(place: Place) -> None
         assert {row[0] for row in engine.store.database.query("SELECT collection FROM learners")} == {other.id}
         for table in ("activity", "contents", "editions"):
             assert {row[0] for row in engine.store.database.query(f"SELECT collection FROM {table}")} == {other.id}  # noqa: S608
-        await engine.sweep()
+        await engine.housekeep()
         await audit(engine)
         anew = await served(engine)
         assert anew.id > other.id
@@ -308,7 +308,7 @@ async def test_a_removal_that_was_broken_off_is_ended_at_the_next_start(
         with monkeypatch.context() as patched:
             patched.setattr(engine.store, "_remove", fail)
             with pytest.raises(StorageError):
-                await engine.changing.remove(shop)
+                await engine.updates.remove(shop)
     async with started(place) as engine:
         assert engine.collections.by_name == {}
         with contextlib.closing(look_at(engine.store)) as view:
@@ -320,9 +320,9 @@ async def test_learners_that_cannot_move_refuse_another_tree(engine: Engine) -> 
     shop = await served(engine, algorithm="RankUCB1")
     await _visits(engine, shop, 10, "d0")
     with pytest.raises(UnprocessableError, match="cannot move"):
-        await engine.changing.change(shop, [{"remove": "d000"}])
-    await engine.changing.change(shop, [{"change": "d000", "title": "Another"}])
-    assert shop.edition.document(shop.tree.documents.position("d000"))["title"] == "Another"
+        await engine.updates.change(shop, [{"remove": "d000"}])
+    await engine.updates.change(shop, [{"change": "d000", "title": "Another"}])
+    assert shop.version.document(shop.tree.documents.position("d000"))["title"] == "Another"
     await _visits(engine, shop, 10, "d0")
     await audit(engine)
 
@@ -331,8 +331,8 @@ async def test_earlier_editions_are_let_go_of(engine: Engine, shop: ServedCollec
     for number in range(20):
         await engine.rank(shop, f"owl {number}")
     for number in range(5):
-        await engine.changing.change(shop, [{"remove": f"d0{number % 3}{number // 3}"}])
-        await engine.sweep()
-    assert {learner.edition.number for _, learner in engine.learners} == {5}
-    assert list(shop.editions._known) == [5]
+        await engine.updates.change(shop, [{"remove": f"d0{number % 3}{number // 3}"}])
+        await engine.housekeep()
+    assert {learner.version.number for _, learner in engine.learners} == {5}
+    assert list(shop.versions._known) == [5]
     await audit(engine)

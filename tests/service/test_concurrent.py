@@ -83,13 +83,13 @@ async def test_those_who_ask_while_a_learner_begins_all_meet_the_same(
 def test_any_thread_may_ask_for_the_way_from_one_edition_to_another() -> None:
     """Changes are rehearsed beside visitors who make learners move."""
     newest = Mock(number=0)
-    newest.edition.remap_to = lambda _: (np.zeros(1),)
+    newest.version.remap_to = lambda _: (np.zeros(1),)
     history = VersionHistory(newest)
 
     def ask(thread: int) -> None:
         for number in range(150):
             later = Mock(number=(thread, number))
-            history.movement(newest, later)
+            history.remap(newest, later)
 
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)

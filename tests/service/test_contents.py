@@ -53,10 +53,10 @@ async def test_content_is_kept_in_pieces(place: Place, small_pieces: int) -> Non
         content = b"".join(engine.store.read.content(large.id, 0))
         assert hashlib.sha256(content).hexdigest() == kept_digest(engine.store, large.id)
         impression, _ = await engine.rank(large, "owl")
-        titles = list(large.edition.collection.titles or [])
+        titles = list(large.version.collection.titles or [])
     async with started(place) as engine:
         again = engine.collections.find("large")
-        assert list(again.edition.collection.titles or []) == titles
+        assert list(again.version.collection.titles or []) == titles
         assert await engine.feedback(impression, None) == "learned"
         await audit(engine)
 
@@ -192,10 +192,10 @@ async def test_whatever_happens_to_the_folder_what_is_served_stays_as_it_was(pla
             else:
                 file.write_bytes(b"noise" * 10_000)
         large = engine.collections.find("large")
-        large.edition.document.cache_clear()
+        large.version.document.cache_clear()
         assert (await client.get(path)).json() == before
         assert (await client.post("/v1/collections/large/rank", json={"query": "owl"})).status_code == 200
-        assert len(list(large.edition.collection)) == DOCUMENTS
+        assert len(list(large.version.collection)) == DOCUMENTS
         await served(engine, "another")
     async with started(place) as engine, client_of(engine) as client:
         assert (await client.get(path)).json() == before

@@ -46,7 +46,7 @@ async def _all_that_is_kept(engine: Engine, client: httpx.AsyncClient) -> list[A
         [engine.store.read.last(table) for table in ("learners", "events")],
         engine.store.database.query("SELECT * FROM reports ORDER BY learner"),
         engine.store.database.query("SELECT * FROM activity ORDER BY collection, step, outcome"),
-        engine.journal.batches,
+        engine.write_queue.batches,
         [line for line in metrics if line.startswith(("zoomrank_impressions", "zoomrank_learners", "zoomrank_writes"))],
         [learner.snapshot() for _, learner in engine.learners],
         as_json(await client.get("/v1/collections"))["collections"],

@@ -89,7 +89,7 @@ async def test_what_another_ranker_showed_is_no_random_ranking(
     """An import within the first impressions, or after them."""
     clicked = await _visitors(engine, shop, before)
     line = json.dumps({"query": "owl", "shown": ["d000", "d001"], "clicked": "d001"}).encode()
-    await engine.importing.learn(ImportedLog(shop, io.BytesIO(b"\n".join([line] * 15)), ".jsonl", "refuse"))
+    await engine.importer.learn(ImportedLog(shop, io.BytesIO(b"\n".join([line] * 15)), ".jsonl", "refuse"))
     curve = await LearningCurves(engine).curve(shop, "owl")
     assert curve["first"] == {"answered": before + 15, "satisfied": sum(clicked) + 15}
     assert curve["unlearned"] == ({"answered": 20, "satisfied": sum(clicked)} if random else None)

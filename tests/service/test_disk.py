@@ -18,8 +18,7 @@ from zoomrank.service.errors import StorageError
 from zoomrank.service.http import page_data
 from zoomrank.service.learners.query_learner import QueryLearner
 from zoomrank.service.storage import postgres_store
-from zoomrank.service.storage.events import WAITING, Event
-from zoomrank.service.storage.rows import Batch, StoredLearner
+from zoomrank.service.storage.events import WAITING, Batch, Event, StoredLearner
 from zoomrank.service.storage.store import Store
 
 pytestmark = pytest.mark.store_contract
@@ -72,10 +71,10 @@ async def test_a_full_disk_is_said_and_nothing_is_corrupted(sqlite: Place) -> No
             for _ in range(2):
                 assert as_json(await client.get("/v1/ready")) == {"status": "storage"}
                 with pytest.raises(StorageError):
-                    await engine.sweep()
+                    await engine.housekeep()
             await audit(engine)
             _make_room(engine.store)
-            await engine.sweep()
+            await engine.housekeep()
             assert (await client.get("/v1/ready")).status_code == 200
             await asyncio.gather(*(visit(number) for number in range(40)))
             assert not refused
@@ -156,13 +155,13 @@ async def test_what_could_not_be_written_never_happened(
     assert page_data.about(engine, shop)["queries"] == 1
     clock.pass_by(61)
     with pytest.raises(StorageError):
-        await engine.sweep()
+        await engine.housekeep()
     moody.fail = ""
     clock.pass_by(-61)
     await audit(engine)
     assert await engine.feedback(impression, documents[1]["id"]) == "learned"  # something else than was refused
     clock.pass_by(61)
-    await engine.sweep()
+    await engine.housekeep()
     assert page_data.about(engine, shop)["abandoned"] == 1
     found = await audit(engine)
     assert found.outcomes[key_of(impression)] == 1
@@ -181,7 +180,7 @@ async def test_repeated_feedback_is_not_acknowledged_when_the_first_was_lost(
 
     def slowly(learner: int, number: int) -> list[Event]:
         found = lines(learner, number)
-        while not engine.journal.failures:
+        while not engine.write_queue.failures:
             time.sleep(0.001)
         moody.fail = ""  # the store has recovered before the second report is looked at
         return found
@@ -331,7 +330,7 @@ async def test_a_learner_that_missed_something_is_refused_and_read_again(
     """It should never be there; if it is, it shows and closes what the log has already."""
     missed, documents = await engine.rank(shop, "owl")
     learner = await engine.known(shop, "owl")
-    fresh = QueryLearner(learner.number, shop.editions, shop.settings)
+    fresh = QueryLearner(learner.number, shop.versions, shop.settings)
     engine.learners._here[shop.id, "owl"] = fresh
     with pytest.raises(StorageError):
         await engine.rank(shop, "owl")

@@ -108,7 +108,7 @@ async def test_nothing_to_show_is_no_impression(engine: Engine, client: httpx.As
 
 
 async def test_sets_are_kept_in_mind_by_what_is_done_with_unknown_ids(shop: ServedCollection) -> None:
-    first = shop.edition.eligible(NEW, None, skip=True)
-    assert shop.edition.eligible(NEW, None, skip=True) is first
+    first = shop.version.eligible(NEW, None, skip=True)
+    assert shop.version.eligible(NEW, None, skip=True) is first
     with pytest.raises(UnprocessableError):
-        shop.edition.eligible(NEW, None)
+        shop.version.eligible(NEW, None)

@@ -18,7 +18,7 @@ from zoomrank.service.errors import ExistsError, NotFoundError, StorageError, Un
 from zoomrank.service.experiments import ArmSpec, CollectionExperiment, ExperimentArm, result, visitor_digest
 from zoomrank.service.learners.void import ImpressionFilter
 from zoomrank.service.rank_options import Caller, RankOptions
-from zoomrank.service.storage.rows import Batch
+from zoomrank.service.storage.events import Batch
 from zoomrank.service.storage.store import Store
 
 FIXED = ("d000", "d100", "d200")
@@ -77,7 +77,7 @@ async def test_each_arm_has_learners_of_its_own_and_each_visitor_counts_once(
     assert one.number != other.number
     assert one.counts.impressions + other.counts.impressions == 300
     clock.pass_by(4000)
-    await engine.sweep()
+    await engine.housekeep()
     told = _told(engine, experiment)
     rng = random.Random(1)
     names = set()
@@ -150,7 +150,7 @@ async def test_an_experiment_goes_on_after_a_crash(place: Place) -> None:
         assert [arm["visitors"] for arm in _told(engine, again)["arms"]] == before
         await _visits(engine, shop, 2, 200)
         clock.pass_by(4000)
-        await engine.sweep()
+        await engine.housekeep()
         told = _told(engine, again)
         assert sum(arm["counted"] for arm in told["arms"]) == sum(arm["visitors"] for arm in told["arms"])
         await audit(engine)
@@ -230,7 +230,7 @@ async def test_an_arm_that_is_promoted_serves_the_collection_with_what_it_has_le
         assert shop.settings.seed == 9
         assert (await engine.known(shop, "owl")).counts.impressions == before + 10
         old = engine.experiments.find(shop, "first")
-        await engine.changing.change(shop, [{"remove": "d322"}])
+        await engine.updates.change(shop, [{"remove": "d322"}])
         assert (await engine.rank(shop, "owl"))[0]
         again = await engine.experiments.create(
             shop, "second", [ArmSpec("a", 0.5, None), ArmSpec("b", 0.5, {"seed": 3})]
@@ -242,7 +242,7 @@ async def test_an_arm_that_is_promoted_serves_the_collection_with_what_it_has_le
         assert [one.id for one in shop.family] == [shop.home.id, shop.id]
         await audit(engine)
     async with started(place, clock) as engine:
-        await engine.changing.remove(engine.collections.find("shop"))
+        await engine.updates.remove(engine.collections.find("shop"))
         assert not engine.collections.by_id
         assert engine.store.read.collections() == []
 
@@ -252,11 +252,11 @@ async def test_documents_come_and_go_in_all_arms(place: Place, engine: Engine) -
     shop, experiment = await _begun(engine, arms)
     await _visits(engine, shop, 1, 100)
     changes: list[dict[str, Any]] = [{"remove": "d000"}, {"add": "new", "path": ["All", "Branch 0", "Twig 00"]}]
-    await engine.changing.change(shop, changes)
+    await engine.updates.change(shop, changes)
     await _visits(engine, shop, 2, 100)
     for arm in experiment.arms:
         learner = await engine.known(arm.served, "owl")
-        assert learner.edition.number == 1
+        assert learner.version.number == 1
         _, documents = await engine.rank(arm.served, "owl", RankOptions(eligible=["new", "d111", "d222"]))
         assert {one["id"] for one in documents} == {"new", "d111", "d222"}
     await audit(engine)
@@ -265,11 +265,11 @@ async def test_documents_come_and_go_in_all_arms(place: Place, engine: Engine) -
 async def test_documents_stay_where_an_arm_could_not_follow(place: Place, engine: Engine) -> None:
     shop, experiment = await _begun(engine, [ArmSpec("a", 0.5, None), ArmSpec("b", 0.5, {"algorithm": "RankUCB1"})])
     with pytest.raises(UnprocessableError, match="shop~first~b"):
-        await engine.changing.change(shop, [{"remove": "d000"}])
+        await engine.updates.change(shop, [{"remove": "d000"}])
     await engine.experiments.stop(experiment)
     await engine.experiments.remove(experiment)
-    await engine.changing.change(shop, [{"remove": "d000"}])
-    assert shop.edition.number == 1
+    await engine.updates.change(shop, [{"remove": "d000"}])
+    assert shop.version.number == 1
 
 
 @pytest.mark.parametrize("which", [0, 1])

@@ -50,7 +50,7 @@ async def lived(engine: Engine, clock: Clock, shop: ServedCollection) -> list[tu
     await engine.void(shop, ImpressionFilter(since=clock() - 5, until=clock() - 4))
     clock.pass_by(60)
     await engine.answer(shown[7][0], ImpressionFeedback(disliked=[shown[7][1][1]]))
-    await engine.sweep()
+    await engine.housekeep()
     return shown
 
 
@@ -88,7 +88,7 @@ async def test_a_row_says_all_that_is_known(
     assert third["answered"] == clock()
     assert (rows[7]["disliked"], rows[7]["answered"]) == ([rows[7]["shown"][1]], None)
     assert all(len(row["propensity"]) == 3 for row in rows)
-    tree = shop.edition.tree
+    tree = shop.version.tree
     new = ZoomRank(tree, slots=3).propensities(tree.documents.positions(ids)[None])[0].tolist()
     assert first["propensity"] == new  # of a learner that had seen nothing
     asked = await client.post("/v1/collections/shop/rank", json={"query": "query 9", "propensities": True})
@@ -225,9 +225,9 @@ def test_what_the_log_keeps_of_propensities(propensity: list[float], more: int) 
     """That all are certain, or that nobody knows, costs no byte; what stands behind a ranking is found all the same."""
     shown = np.array([[3, 5]])
     ranking = RankingArrays(shown, shown, shown * 0, np.array([[1.0, 0.5]]), np.array([propensity]))
-    content = pack(ranking, b"a loan", EventTags(asker=b"somebody"))
+    content = pack(ranking, b"a loan", EventTags(caller=b"somebody"))
     assert len(content) == 2 + 16 + 16 + more + 8 + 6
-    assert unpack_parts(content).marks.asker == b"somebody"
+    assert unpack_parts(content).tags.caller == b"somebody"
     assert unpack_parts(content).loan == b"a loan"
     for kept in (unpack(content), unpack(unpack_parts(content).ranking)):
         np.testing.assert_array_equal(kept.propensity[0], propensity)

@@ -131,17 +131,17 @@ async def test_after_its_time_an_impression_takes_no_feedback(
     clock.pass_by(60)
     in_time, _ = await engine.rank(shop, "owl")
     if swept:
-        await engine.sweep()
+        await engine.housekeep()
         assert (await audit(engine)).closed == 1  # not yet
     clock.pass_by(0.002)
     if swept:
-        await engine.sweep()
+        await engine.housekeep()
     with pytest.raises(ExpiredError):
         await engine.feedback(impression, documents[0]["id"])
     with pytest.raises(ExpiredError):
         await engine.feedback(reported, None)
     assert await engine.feedback(in_time, None) == "learned"
-    await engine.sweep()
+    await engine.housekeep()
     assert (await audit(engine)).closed == 3
 
 
@@ -154,8 +154,8 @@ async def test_no_feedback_counts_as_the_owner_chose(
     await engine.feedback(names[2], None)
     before = (await page_data.query(engine, shop, "owl"))["examined_by_slot"]
     clock.pass_by(61)
-    await engine.sweep()
-    await engine.sweep()
+    await engine.housekeep()
+    await engine.housekeep()
     found = await audit(engine)
     assert [found.outcomes[key_of(name)] for name in names] == [outcome, outcome, ABANDONED, outcome, outcome]
     about = await page_data.query(engine, shop, "owl")
@@ -172,11 +172,11 @@ async def test_no_feedback_counts_although_its_learner_left_memory(place: Place)
         shop = await served(engine, feedback_within=60)
         for query in ("owl", "pike", "oak"):
             await engine.rank(shop, query)
-        await engine.sweep()
+        await engine.housekeep()
         assert len(engine.learners) == 1
         clock.pass_by(61)
-        await engine.sweep()
-        await engine.sweep()
+        await engine.housekeep()
+        await engine.housekeep()
         assert page_data.about(engine, shop)["abandoned"] == 3
         await audit(engine)
 
@@ -191,11 +191,11 @@ async def test_no_feedback_counts_although_the_service_was_down(place: Place, cr
             await engine.rank(shop, query)
     clock.pass_by(1000)
     async with started(place, clock) as engine:
-        await engine.sweep()
+        await engine.housekeep()
         assert page_data.about(engine, engine.collections.find("shop"))["abandoned"] == 0  # who could have said so?
         clock.pass_by(61)
-        await engine.sweep()
-        await engine.sweep()
+        await engine.housekeep()
+        await engine.housekeep()
         assert page_data.about(engine, engine.collections.find("shop"))["abandoned"] == 3
         await audit(engine)
 

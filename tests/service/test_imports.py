@@ -25,7 +25,7 @@ from zoomrank.service.errors import KeyReusedError, StorageError, UnprocessableE
 from zoomrank.service.http.access import caller_digest
 from zoomrank.service.learners.void import ImpressionFilter
 from zoomrank.service.rank_options import Caller
-from zoomrank.service.storage.rows import Batch
+from zoomrank.service.storage.events import Batch
 from zoomrank.service.storage.store_snapshot import open_snapshot
 from zoomrank.service.verification import verify
 
@@ -54,7 +54,7 @@ async def learn(
     engine: Engine, shop: ServedCollection, content: bytes, unknown: str = "refuse", once: str | None = None
 ) -> dict[str, Any]:
     log = ImportedLog(shop, io.BytesIO(content), ".jsonl", unknown)
-    return await engine.importing.learn(log, once, OWNER)
+    return await engine.importer.learn(log, once, OWNER)
 
 
 def taught(shop: ServedCollection, log: list[tuple[str, Any, Any]], query: str, unknown: str = "refuse") -> Ranked:
@@ -122,7 +122,7 @@ async def test_what_was_interrupted_goes_on(place: Place, after: int, monkeypatc
         nonlocal count
         count += 1
         if count == after:
-            await self._learner_events.journal.written()  # as if somebody else had something to write down
+            await self._learner_events.write_queue.written()  # as if somebody else had something to write down
             raise StorageError("The plug was pulled.")
         await taken(self, *what)
 
@@ -185,7 +185,7 @@ async def test_it_can_be_taken_back(place: Place, engine: Engine, shop: ServedCo
         await engine.feedback(name, documents[0]["id"])
     before = (await engine.known(shop, "owl")).ranker.copied()
     await learn(engine, shop, lines(impressions(50)))
-    assert (await engine.void(shop, ImpressionFilter(asker=OWNER)))[0] == 50
+    assert (await engine.void(shop, ImpressionFilter(caller=OWNER)))[0] == 50
     assert same((await engine.known(shop, "owl")).ranker, before)
     await audit(engine)
 

@@ -21,7 +21,7 @@ async def exported_log(place: Place, file: Path, explore: float) -> ImpressionLo
     rng = np.random.default_rng(1)
     async with started(place, Clock()) as engine, client_of(engine) as client:
         shop = await served(engine, explore=explore, slots=1)
-        places = {document: place for place, document in enumerate(shop.edition.tree.documents)}
+        places = {document: place for place, document in enumerate(shop.version.tree.documents)}
         for _ in range(VISITS):
             name, documents = await engine.rank(shop, "query")
             ids = [one["id"] for one in documents]

@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.replicas import Member, company
 from tests.support.services import Clock, Place, started
-from zoomrank.service.http.metrics import LoadMeter
+from zoomrank.service.http.access import LoadMeter
 from zoomrank.service.storage.ownership import PARTITIONS
 
 

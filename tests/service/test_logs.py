@@ -19,7 +19,8 @@ from zoomrank.service import logs
 from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.engine import Engine
 from zoomrank.service.errors import StorageError
-from zoomrank.service.logs import REQUEST, JsonFormatter, TextFormatter, request_id
+from zoomrank.service.http.access import request_id
+from zoomrank.service.logs import REQUEST, JsonFormatter, TextFormatter
 
 
 def _lines(formatter: logging.Formatter, log: Any) -> list[str]:

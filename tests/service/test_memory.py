@@ -8,7 +8,7 @@ import pytest
 from tests.support.services import Clock, Place, audit, served, started
 from zoomrank.service.engine import Engine
 from zoomrank.service.http import page_data
-from zoomrank.service.learners import learner_cache
+from zoomrank.service.learners import learner_events
 
 
 async def test_thousands_of_learners_leave_and_come_back(place: Place) -> None:
@@ -23,7 +23,7 @@ async def test_thousands_of_learners_leave_and_come_back(place: Place) -> None:
                 *(engine.rank(shop, f"query {number}") for number in range(start, start + 100))
             )
             waiting += shown
-            await engine.sweep()
+            await engine.housekeep()
             assert engine.learners.size <= engine.learners.budget
             assert len(engine.learners) < many / 4
         assert page_data.about(engine, shop)["queries"] == many
@@ -36,7 +36,7 @@ async def test_thousands_of_learners_leave_and_come_back(place: Place) -> None:
                 )
             )
             assert set(told) == {"learned"}
-            await engine.sweep()
+            await engine.housekeep()
         assert engine.learners.size <= engine.learners.budget
         about = page_data.about(engine, shop)
         assert (about["impressions"], about["satisfied"], about["abandoned"]) == (many, many // 2, many // 2)
@@ -64,12 +64,12 @@ async def test_a_learner_in_memory_and_one_that_comes_and_goes_are_the_same(sqli
                 clicked = documents[visit % 3]["id"] if visit % 5 else None
                 await small.feedback(name, clicked)
                 await large.feedback(other, clicked)
-            await small.sweep()
-            await large.sweep()
+            await small.housekeep()
+            await large.housekeep()
             assert len(small.learners) == 1
         clock.pass_by(6)
-        await small.sweep()
-        await large.sweep()
+        await small.housekeep()
+        await large.housekeep()
         assert small.outcomes == large.outcomes
         for number in range(7):
             one = await small.learners.find(here, f"query {number}")
@@ -81,7 +81,7 @@ async def test_a_learner_in_memory_and_one_that_comes_and_goes_are_the_same(sqli
 
 
 async def test_leaving_under_load_loses_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learner_cache, "SNAPSHOT_EVERY", 20)
+    monkeypatch.setattr(learner_events, "SNAPSHOT_EVERY", 20)
     async with started(place, budget=1) as engine:
         shop = await served(engine)
 
@@ -92,12 +92,12 @@ async def test_leaving_under_load_loses_nothing(place: Place, monkeypatch: pytes
 
         async def sweep() -> None:
             while True:
-                await engine.sweep()
+                await engine.housekeep()
                 await asyncio.sleep(0)
 
-        sweeping = asyncio.create_task(sweep())
+        housekeeping = asyncio.create_task(sweep())
         await asyncio.gather(*(visit(number) for number in range(20)))
-        sweeping.cancel()
+        housekeeping.cancel()
         found = await audit(engine)
         assert found.closed == len(found.outcomes) == 300
 
@@ -114,7 +114,7 @@ async def test_what_is_said_of_queries_is_right_after_a_start(place: Place, cras
         before = page_data.about(engine, shop)
         listed = await page_data.queries(engine, shop, 0, 10)
     async with started(place, clock) as engine:
-        await engine.sweep()
+        await engine.housekeep()
         shop = engine.collections.find("shop")
         assert page_data.about(engine, shop) == before
         assert await page_data.queries(engine, shop, 0, 10) == listed
@@ -130,16 +130,16 @@ async def test_the_most_asked_queries_come_first(place: Place, budget: int) -> N
         for number, times in enumerate(asked):
             for _ in range(times):
                 await engine.rank(shop, f"query {number}")
-            await engine.sweep()
+            await engine.housekeep()
         pages = [(await page_data.queries(engine, shop, offset, 4))["queries"] for offset in range(0, len(asked), 4)]
         rows = [row for page in pages for row in page]
         assert [row["impressions"] for row in rows] == sorted(asked, reverse=True)
         assert rows[0]["query"] == "query 1"
         await engine.rank(shop, "query 1")
-        await engine.sweep()
-        writes = engine.journal.batches
-        await engine.sweep()
-        assert engine.journal.batches == writes  # nothing new
+        await engine.housekeep()
+        writes = engine.write_queue.batches
+        await engine.housekeep()
+        assert engine.write_queue.batches == writes  # nothing new
 
 
 async def test_outcomes_of_old_impressions_are_let_go_of(clock: Clock, engine: Engine) -> None:

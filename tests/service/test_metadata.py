@@ -29,7 +29,7 @@ Shown = list[list[str]]
 
 
 def _title(shop: ServedCollection, document: str) -> str:
-    return str(shop.edition.document(shop.tree.documents.position(document))["title"])
+    return str(shop.version.document(shop.tree.documents.position(document))["title"])
 
 
 def _moves(engine: Engine) -> int:
@@ -56,11 +56,11 @@ async def _lives(place: Place, with_titles: bool, settings: dict[str, Any]) -> S
             for turn in range(4):
                 shown += await _visits(engine, shop, 12)
                 if with_titles:
-                    await engine.changing.change(shop, [{"change": "d111", "title": f"{life}.{turn}", "url": "/"}])
+                    await engine.updates.change(shop, [{"change": "d111", "title": f"{life}.{turn}", "url": "/"}])
                     assert _title(shop, "d111") == f"{life}.{turn}"
                 if turn == 2:
-                    await engine.sweep()
-            assert shop.edition.number == 0
+                    await engine.housekeep()
+            assert shop.version.number == 0
             assert _moves(engine) == 0
             await audit(engine)
     return shown
@@ -85,7 +85,7 @@ async def test_a_title_is_served_and_survives_and_no_log_has_an_event_of_it(plac
         shop = await served(engine)
         await _visits(engine, shop, 9)
         learner = await engine.known(shop, "owl")
-        version, tree, events, noted = shop.edition, shop.tree, engine.store.read.last("events"), learner.noted
+        version, tree, events, noted = shop.version, shop.tree, engine.store.read.last("events"), learner.noted
         said = await client.patch(f"{SHOP}/documents/d111", json={"title": "Barn owls", "url": "/owls"})
         assert as_json(said) == {
             "edition": 0,
@@ -95,7 +95,7 @@ async def test_a_title_is_served_and_survives_and_no_log_has_an_event_of_it(plac
             "removed": 0,
             "categories": 0,
         }
-        assert shop.edition is version is learner.edition
+        assert shop.version is version is learner.version
         assert shop.tree is tree is version.collection.tree
         found = as_json(await client.get(f"{SHOP}/documents/d111"))
         assert (found["title"], found["url"]) == ("Barn owls", "/owls")
@@ -107,7 +107,7 @@ async def test_a_title_is_served_and_survives_and_no_log_has_an_event_of_it(plac
         assert engine.store.read.last("events") != events
     async with started(place) as engine:
         shop = engine.collections.find("shop")
-        assert (shop.edition.number, shop.edition.revision) == (0, 1)
+        assert (shop.version.number, shop.version.revision) == (0, 1)
         assert _title(shop, "d111") == "Barn owls"
         assert _moves(engine) == 0
         await audit(engine)
@@ -115,7 +115,7 @@ async def test_a_title_is_served_and_survives_and_no_log_has_an_event_of_it(plac
 
 async def test_a_later_tree_is_another_version_and_keeps_titles(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Titles and trees change in any order; files are stored now and then, of revisions of both kinds."""
-    monkeypatch.setattr(catalogue_updates, "_MOST_EDITIONS", 3)
+    monkeypatch.setattr(catalogue_updates, "_MOST_REVISIONS", 3)
     random_, titles = random.Random(1), {"d000": "The first"}
 
     version = revision = 0
@@ -127,14 +127,14 @@ async def test_a_later_tree_is_another_version_and_keeps_titles(place: Place, mo
                 revision += 1
                 if random_.random() < 0.3:
                     new = f"n{life}{turn}"
-                    await engine.changing.change(shop, [{"add": new, "path": "All > Branch 1", "title": new}])
+                    await engine.updates.change(shop, [{"add": new, "path": "All > Branch 1", "title": new}])
                     version, titles[new] = revision, new
                 else:
                     one = random_.choice(list(shop.tree.documents))
                     titles[one] = f"{one} in {life}"
-                    await engine.changing.change(shop, [{"change": one, "title": titles[one]}])
-                assert (shop.edition.number, shop.edition.revision) == (version, revision)
-            assert {one.id: one.title for one in shop.edition.collection if one.title} == titles
+                    await engine.updates.change(shop, [{"change": one, "title": titles[one]}])
+                assert (shop.version.number, shop.version.revision) == (version, revision)
+            assert {one.id: one.title for one in shop.version.collection if one.title} == titles
             await audit(engine)
     assert 0 < version < revision
 
@@ -146,30 +146,30 @@ async def test_stores_in_which_learners_moved_for_a_title_go_on(place: Place, mo
         async with started(place) as engine:
             shop = await served(engine)
             await _visits(engine, shop, 9)
-            await engine.changing.change(shop, [{"change": "d111", "title": "Owls"}])
+            await engine.updates.change(shop, [{"change": "d111", "title": "Owls"}])
             await _visits(engine, shop, 5)
-            await engine.sweep()
-            await engine.changing.change(shop, [{"change": "d112", "title": "Pikes"}])
+            await engine.housekeep()
+            await engine.updates.change(shop, [{"change": "d112", "title": "Pikes"}])
             await engine.rank(shop, "owl")
-            assert shop.edition.number == 2
+            assert shop.version.number == 2
 
     async def since() -> None:
         for crash in (True, False):
             async with started(place, crash=crash) as engine:
                 shop = engine.collections.find("shop")
-                assert (shop.edition.number, _title(shop, "d111"), _title(shop, "d112")) == (0, "Owls", "Pikes")
+                assert (shop.version.number, _title(shop, "d111"), _title(shop, "d112")) == (0, "Owls", "Pikes")
                 moves = _moves(engine)
                 assert moves > 0
                 await audit(engine)
                 await _visits(engine, shop, 9)
-                await engine.sweep()
+                await engine.housekeep()
                 assert _moves(engine) == moves
-                assert {learner.edition for _, learner in engine.learners} == {shop.edition}
+                assert {learner.version for _, learner in engine.learners} == {shop.version}
         async with started(place) as engine:
             shop = engine.collections.find("shop")
-            await engine.changing.change(shop, [{"remove": "d000"}])
+            await engine.updates.change(shop, [{"remove": "d000"}])
             await _visits(engine, shop, 9)
-            assert (await engine.known(shop, "owl")).edition.number == 3
+            assert (await engine.known(shop, "owl")).version.number == 3
             await audit(engine)
 
     with monkeypatch.context() as patched:
@@ -185,10 +185,10 @@ async def test_titles_are_those_of_all_arms(place: Place) -> None:
         arms = [ArmSpec("now", 0.5, None), ArmSpec("alike", 0.5, {"similar": "words"})]
         experiment = await engine.experiments.create(shop, "first", arms)
         await _visits(engine, shop, 60)  # of whom each meets an arm by chance
-        await engine.changing.change(shop, [{"change": "d111", "title": "Owls"}])
+        await engine.updates.change(shop, [{"change": "d111", "title": "Owls"}])
         for arm in experiment.arms:
             assert _title(arm.served, "d111") == "Owls"
-            assert (await engine.known(arm.served, "owl")).edition is arm.served.edition
+            assert (await engine.known(arm.served, "owl")).version is arm.served.version
         await _visits(engine, shop, 12)
         assert _moves(engine) == 0
     async with started(place) as engine:
@@ -203,19 +203,19 @@ async def test_a_title_whose_write_seemed_to_fail_is_served_with_the_next(
     async with started(place) as engine:
         shop = await served(engine)
         await _visits(engine, shop, 3)
-        store, add = engine.store, engine.store.add_edition
+        store, add = engine.store, engine.store.add_version
 
         def lost(*arguments: Any) -> None:
             add(*arguments)
-            patched.setattr(store.read, "last_edition", _fail)
+            patched.setattr(store.read, "last_version", _fail)
             raise StorageError("The connection was lost.")
 
         with monkeypatch.context() as patched:
-            patched.setattr(store, "add_edition", lost)
+            patched.setattr(store, "add_version", lost)
             with pytest.raises(StorageError):
-                await engine.changing.change(shop, [{"change": "d111", "title": "Owls"}])
+                await engine.updates.change(shop, [{"change": "d111", "title": "Owls"}])
         assert _title(shop, "d111") == ""
-        version = await engine.changing.change(shop, [{"change": "d112", "title": "Pikes"}])
+        version = await engine.updates.change(shop, [{"change": "d112", "title": "Pikes"}])
         assert (version.number, version.revision) == (0, 2)
         assert (_title(shop, "d111"), _title(shop, "d112")) == ("Owls", "Pikes")
         assert _moves(engine) == 0
@@ -241,7 +241,7 @@ async def test_replicas_serve_the_title_that_one_of_them_changed(on_postgres: Pl
         for member in (a, b):
             await member.membership._sync.catch_up()
             docs = member.engine.collections.find("docs")
-            assert (docs.edition.number, docs.edition.revision, _title(docs, "d1")) == (0, 1, "Owls")
+            assert (docs.version.number, docs.version.revision, _title(docs, "d1")) == (0, 1, "Owls")
         assert _moves(a.engine) == 0
 
 

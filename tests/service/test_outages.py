@@ -13,8 +13,7 @@ from zoomrank.service.engine import Engine
 from zoomrank.service.errors import ExpiredError, StorageError
 from zoomrank.service.learners import housekeeping
 from zoomrank.service.learners.limits import FeedbackDeadline
-from zoomrank.service.storage.events import TIMED_OUT
-from zoomrank.service.storage.rows import Batch
+from zoomrank.service.storage.events import TIMED_OUT, Batch
 
 
 async def _five(engine: Engine) -> list[tuple[str, str]]:
@@ -34,14 +33,14 @@ async def test_clicks_that_could_not_be_reported_while_it_was_down(place: Place,
     clock.pass_by(10_000)
     async with started(place, clock) as engine:
         if swept:
-            await engine.sweep()
+            await engine.housekeep()
         clock.pass_by(59)
         for name, clicked in five[:4]:
             assert await engine.feedback(name, clicked) == "learned"
         clock.pass_by(2)
         with pytest.raises(ExpiredError):
             await engine.feedback(*five[4])
-        await engine.sweep()
+        await engine.housekeep()
         assert (engine.outcomes[1][0], engine.outcomes[1][TIMED_OUT]) == (4, 1)
         await audit(engine)
 
@@ -69,14 +68,14 @@ async def test_clicks_that_could_not_be_written_down(
                     await engine.feedback(name, clicked)
             clock.pass_by(1000)
             with pytest.raises(StorageError):
-                await engine.sweep()
+                await engine.housekeep()
             assert (await client.get("/v1/ready")).json() == {"status": "storage"}
         assert await engine.feedback(*five[0]) == "learned"  # though nobody has noticed yet that it is back
-        await engine.sweep()
+        await engine.housekeep()
         assert (await client.get("/v1/ready")).status_code == 200
         for name, clicked in five[1:]:
             assert await engine.feedback(name, clicked) == "learned"
-        await engine.sweep()
+        await engine.housekeep()
         assert (engine.outcomes[1][0], engine.outcomes[1][TIMED_OUT]) == (5, 0)
         await audit(engine)
     assert caplog.text.count("The disk is away.") == 1  # of fifteen
@@ -115,7 +114,7 @@ async def test_a_store_that_nobody_writes_to_is_tried_now_and_then(
         monkeypatch.setattr(engine.store, "probe", counted)
         for _ in range(60):
             clock.pass_by(1)
-            await engine.sweep()
+            await engine.housekeep()
         assert 4 <= probes <= 7
 
 
@@ -136,18 +135,18 @@ async def test_a_clock_that_jumps_abandons_nobody(sqlite: Place, jump: float) ->
     clocks = TwoClocks()
     engine = Engine(sqlite.open(), sqlite.folder, 2**30, lambda: clocks.day, lambda: clocks.steady)
     await engine.start()
-    engine._stop_sweeping()
+    engine._stop_housekeeping()
     five = await _five(engine)
     clocks.pass_by(30)
-    await engine.sweep()
+    await engine.housekeep()
     clocks.day += jump
     clocks.pass_by(31)
-    await engine.sweep()
+    await engine.housekeep()
     for name, clicked in five[:4]:
         assert await engine.feedback(name, clicked) == "learned"
     assert engine.outcomes[1][TIMED_OUT] == 0
     clocks.pass_by(61 - min(jump, 0))
-    await engine.sweep()
+    await engine.housekeep()
     assert engine.outcomes[1][TIMED_OUT] == 1
     await engine.stop()
 

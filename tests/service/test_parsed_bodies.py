@@ -6,8 +6,7 @@ import pytest
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from zoomrank.service.http.fast_path import FEEDBACK, FEEDBACK_BATCH, RANK, SEEN, FastRoute, RouteRule
-from zoomrank.service.http.responses import refusal
+from zoomrank.service.http.fast_path import FEEDBACK, FEEDBACK_BATCH, RANK, SEEN, FastRoute, RouteRule, refusal
 
 
 async def _nothing(asked: Any) -> Any:

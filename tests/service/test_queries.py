@@ -41,7 +41,7 @@ async def test_orders(place: Place) -> None:
             await _ask(engine, shop, query, clicks)
             clock.pass_by(1)
         await engine.rank(shop, "unanswered")
-        await engine.sweep()
+        await engine.housekeep()
         expected = {
             "asked": ["falling", "rising", "bad", "good", "unanswered", "unlucky once"],
             "worst": ["bad", "unlucky once", "rising", "falling", "good", "unanswered"],
@@ -91,7 +91,7 @@ def test_the_share_of_late_follows_what_happens() -> None:
 async def test_over_http(engine: Engine, shop: ServedCollection, client: httpx.AsyncClient) -> None:
     await _ask(engine, shop, "owl", "x" * 100)
     await _ask(engine, shop, "pike", "..")
-    await engine.sweep()
+    await engine.housekeep()
     found = as_json(await client.get("/v1/collections/shop/queries?sort=worst&search=%20O"))
     assert [(one["query"], one["recent"]) for one in found["queries"]] == [("owl", 1.0)]
     assert found["total"] == 1

@@ -12,8 +12,8 @@ from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.engine import Engine
 from zoomrank.service.errors import KeyReusedError, StorageError
 from zoomrank.service.rank_options import Caller, RankOptions
+from zoomrank.service.storage.events import Batch
 from zoomrank.service.storage.ownership import count_in
-from zoomrank.service.storage.rows import Batch
 
 ONE = Caller(idempotency_key="one")
 
@@ -74,7 +74,7 @@ async def test_a_key_is_forgotten_in_the_end(
     monkeypatch.setattr(idempotency, "MOST_KEPT", 10)
     for number in range(100):
         await engine.rank(shop, "owl", caller=Caller(idempotency_key=f"key {number}"))
-    assert len(engine.repeats) <= 11
+    assert len(engine.idempotency_keys) <= 11
 
 
 @pytest.mark.parametrize("comes_true", [False, True])
@@ -95,7 +95,7 @@ async def test_what_was_refused_is_looked_up(
         patched.setattr(engine.store, "write", fail)
         with pytest.raises(StorageError):
             await engine.rank(shop, "owl", caller=ONE)
-        engine.journal._count = count_in(engine.store.read.last("events"))  # as after another connection was made
+        engine.write_queue._count = count_in(engine.store.read.last("events"))  # as after another connection was made
     await engine.rank(shop, "owl", caller=ONE)
     assert len(list(engine.store.read.events(owl))) == 2
 

@@ -200,7 +200,7 @@ async def test_what_is_made_changed_and_removed_reaches_all(on_postgres: Place) 
         added = await _posted(b, "/v1/collections/docs/documents", {"documents": [{"id": "new", "path": ["All"]}]})
         for member in (a, b, c):
             await _eventually(
-                member, lambda one: one.engine.collections.find("docs").edition.number == added["edition"]
+                member, lambda one: one.engine.collections.find("docs").version.number == added["edition"]
             )
             eligible = await _posted(member, RANK, {"query": "query 1", "eligible": ["new"], "fewer": True})
             assert [one["id"] for one in eligible["documents"]] == ["new"]
@@ -284,8 +284,8 @@ async def test_each_sweeps_its_own(on_postgres: Place, monkeypatch: pytest.Monke
             await _posted(b, RANK, {"query": query})
         for _ in range(100):
             await asyncio.sleep(0.1)
-            await a.engine.sweep()
-            await b.engine.sweep()
+            await a.engine.housekeep()
+            await b.engine.housekeep()
             if not a.engine.store.read.count_queries():
                 return
         raise AssertionError("queries that were asked once were not removed")
@@ -300,7 +300,7 @@ async def test_what_a_lost_lease_leaves_behind_is_not_written_by_the_next(on_pos
         learner = await a.engine.known(docs, "owl")
         number = a.engine.store.database.writer_id
         event, _ = learner.show(time.time(), 3, None, None)
-        a.engine.ledger.append(docs, learner, event)  # on its way to the store, and nobody has written it yet
+        a.engine.learner_events.append(docs, learner, event)  # on its way to the store, and nobody has written it yet
         with a.membership.database.leases._acting.use() as connection:
             connection.execute("UPDATE replicas SET ended = now() WHERE id = %s", (number,))
             connection.execute("UPDATE partitions SET owner = NULL WHERE owner = %s", (number,))

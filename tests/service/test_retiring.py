@@ -178,9 +178,9 @@ async def test_a_void_and_a_retirement_at_the_same_time(clock: Clock, engine: En
     shop = await served(engine, **LIFE)
     await visits(engine, shop, clock, random.Random(1), 80)
     clock.pass_by(DAY / 2)
-    await engine.sweep()
+    await engine.housekeep()
     clock.pass_by(20 * DAY)
-    work = engine.sweeper._retiring
+    work = engine.housekeeper._retention
     due = work._find()
     assert due is not None
     base = work._made(due)
@@ -241,7 +241,7 @@ async def test_counts_of_long_ago_are_by_the_day(place: Place) -> None:
         fine = engine.store.database.query(rows)[0][0]
         before = dict(engine.outcomes[shop.id])
         clock.pass_by(100 * DAY)
-        await engine.sweep()
+        await engine.housekeep()
         await retire(engine)
         coarse = engine.store.database.query(rows)[0][0]
         assert coarse < fine / 5
@@ -258,7 +258,7 @@ async def test_what_is_void_long_after_counts_no_more(clock: Clock, engine: Engi
     shop = await served(engine, **{**LIFE, "keep_events": None})
     await visits(engine, shop, clock, random.Random(1), 100)
     clock.pass_by(100 * DAY)
-    await engine.sweep()
+    await engine.housekeep()
     await retire(engine)
     assert (await engine.void(shop, ImpressionFilter(QUERIES[1], 0.0, None)))[0] > 5
     await audit(engine)

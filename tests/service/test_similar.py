@@ -24,7 +24,7 @@ from tests.support.services import (
 from zoomrank.documents import Collection
 from zoomrank.queries.loans import loan_to_bytes, report_to_bytes
 from zoomrank.service.catalogue.neighbours import Neighbours
-from zoomrank.service.catalogue.served_collection import ServedCollection
+from zoomrank.service.catalogue.served_collection import ServedCollection, folded
 from zoomrank.service.catalogue.settings import LONGEST_QUERY, Settings
 from zoomrank.service.engine import Engine
 from zoomrank.service.errors import StorageError, UnprocessableError
@@ -63,11 +63,10 @@ def _told(neighbours: Neighbours | None) -> dict[Any, tuple[bytes, dict[int, int
 
 @given(st.text(max_size=30))
 def test_a_folded_query_is_its_own_spelling(text: str) -> None:
-    folded = Settings().folded(text)
-    assert Settings().folded(folded) == folded
+    once = folded(text)
+    assert folded(once) == once
     for other in (text.upper().lower(), f"  {text}\t", unicodedata.normalize("NFD", text)):
-        assert other.casefold() != text.casefold() or Settings().folded(other) == folded
-    assert Settings(fold=False).folded(text) == text
+        assert other.casefold() != text.casefold() or folded(other) == once
 
 
 async def test_spellings_are_one_query(
@@ -241,7 +240,7 @@ async def test_the_log_makes_the_same_learner_whatever_its_neighbours_learn_late
     before = learner.snapshot()
     await _visitors(engine, shop, "snowy owl", 100, "d3")
     await _visitors(engine, shop, "snowy eagle owl", 50, "d0")
-    again = QueryLearner(learner.number, shop.editions, shop.settings)
+    again = QueryLearner(learner.number, shop.versions, shop.settings)
     log = [event for _, event in engine.store.read.events(learner.number)]
     again.replay(log)
     assert (again.meets, again.lenders) == (learner.meets, learner.lenders)
@@ -249,9 +248,9 @@ async def test_the_log_makes_the_same_learner_whatever_its_neighbours_learn_late
     assert all(unpack_parts(shown).loan is None for _, shown in learner.waiting.values())
     assert sum(event.shown is not None and unpack_parts(event.shown).loan is not None for event in log) > 2
     for place_ in (0, 1, len(log) // 2, len(log)):  # a snapshot at any time, and the events since
-        half = QueryLearner(learner.number, shop.editions, shop.settings)
+        half = QueryLearner(learner.number, shop.versions, shop.settings)
         half.replay(log[:place_])
-        half = QueryLearner.restored(learner.number, shop.editions, shop.settings, 0, half.snapshot())
+        half = QueryLearner.restored(learner.number, shop.versions, shop.settings, 0, half.snapshot())
         half.replay(log[place_:])
         assert half.snapshot() == before
     await audit(engine)
@@ -260,21 +259,21 @@ async def test_the_log_makes_the_same_learner_whatever_its_neighbours_learn_late
 def test_when_a_learner_was_written_down_does_not_matter() -> None:
     """Writing it down may make room in its arrays, and so may a loan: a small one, now and then."""
     settings = Settings(similar="words", slots=3, feedback_within=30 * 86_400)
-    editions = only_edition(Collection(DocumentTree.exponential(depth=10)), settings)
-    neighbours, chance = Neighbours("words", editions.newest), random.Random(5)
-    lender, learner = (QueryLearner(number, editions, settings) for number in (1, 2))
+    versions = only_edition(Collection(DocumentTree.exponential(depth=10)), settings)
+    neighbours, chance = Neighbours("words", versions.newest), random.Random(5)
+    lender, learner = (QueryLearner(number, versions, settings) for number in (1, 2))
     for number in (1, 2):
         neighbours.join(number, "snowy owl", None)
     for visit in range(6):
         lender.show(visit, 3, None)
         lender.close(visit, 1, visit)
-    neighbours.report(1, lender.ranker.state, 1, lender.edition)
+    neighbours.report(1, lender.ranker.state, 1, lender.version)
     log: list[Event] = []
     for visit in range(400):
         shown, _ = learner.show(visit, 3, None, neighbours.grant(2) if visit % 10 == 0 else None)
         log.append(shown)
         if visit % 10 == 0:
-            again = QueryLearner(2, editions, settings)
+            again = QueryLearner(2, versions, settings)
             again.replay(log)
             assert again.snapshot() == learner.snapshot()
         log.append(learner.close(shown.number, chance.choice([0, 1, 2, ABANDONED]), visit))
@@ -313,7 +312,7 @@ async def test_learners_that_come_and_go_are_lent_the_same(place: Place) -> None
             clicked = documents[visit % 3]["id"] if visit % 5 else None
             await small.feedback(one, clicked)
             await large.feedback(other, clicked)
-            await small.sweep()
+            await small.housekeep()
         assert len(small.learners) == 1
         assert _told(here.neighbours) == _told(there.neighbours)
         assert (await audit(small)).loans == (await audit(large)).loans > 0
@@ -367,14 +366,14 @@ async def test_a_first_vector_that_was_refused_says_nothing_about_others(
 
 def test_nobody_is_lent_anything_by_one_that_told_and_was_refused() -> None:
     shop = Settings(similar="words", slots=3)
-    editions = only_edition(small_collection(), shop)
-    neighbours = Neighbours("words", editions.newest)
-    learner = QueryLearner(7, editions, shop)
+    versions = only_edition(small_collection(), shop)
+    neighbours = Neighbours("words", versions.newest)
+    learner = QueryLearner(7, versions, shop)
     for number in (7, 8):
         neighbours.join(number, "owl", None)
     learner.show(0.0, 3, None)
     learner.close(0, 1, 0.0)
-    neighbours.report(7, learner.ranker.state, 1, learner.edition)
+    neighbours.report(7, learner.ranker.state, 1, learner.version)
     granted = neighbours.grant(8)
     assert granted is not None
     assert granted.lenders == (7,)

@@ -52,7 +52,7 @@ async def test_the_cost_of_a_day_is_that_of_the_querys_share_of_a_day(
         await _visitors(engine, shop, "owl", 3 * count, "d0")
         await _visitors(engine, shop, "pike", count, "d0")
         clock.pass_by(2 * DAY if count == 30 else 60)
-    await engine.journal.flush()
+    await engine.write_queue.flush()
     told = (await page_data.query(engine, shop, "owl"))["forecast"]
     assert told["impressions_per_day"] == pytest.approx(40 * 120 / 160)
     for slot in told["slots"]:

@@ -22,8 +22,7 @@ from zoomrank.service.errors import ExistsError, NotFoundError, ServiceError, St
 from zoomrank.service.http import page_data
 from zoomrank.service.learners import housekeeping
 from zoomrank.service.storage import postgres_store, sqlite_store
-from zoomrank.service.storage.events import WAITING, Event
-from zoomrank.service.storage.rows import Batch
+from zoomrank.service.storage.events import WAITING, Batch, Event
 from zoomrank.service.storage.store_reader import StoredCollection
 
 
@@ -48,8 +47,8 @@ async def test_one_damaged_learner_does_not_end_all_sweeping(
     async with started(place, clock) as engine:
         await engine.rank(await served(engine, feedback_within=60), "bad")
         engine.learners.write(await engine.known(engine.collections.find("shop"), "bad"))
-        engine.journal.unwritten.snapshots[-1] = engine.journal.unwritten.snapshots[-1]._replace(content=b"\0")
-        await engine.journal.written()
+        engine.write_queue.batch.snapshots[-1] = engine.write_queue.batch.snapshots[-1]._replace(content=b"\0")
+        await engine.write_queue.written()
         (await engine.known(engine.collections.find("shop"), "bad")).written = 10**9  # as a crash would have it
     engine = Engine(place.open(), place.folder, 2**30, clock)
     await engine.start()
@@ -80,8 +79,8 @@ async def test_it_sweeps_and_stops_though_a_sweep_was_broken_off(
     while swept < 3:
         await asyncio.sleep(0.01)
     await engine.stop()
-    assert not engine.journal._thread.is_alive()
-    assert "A sweep failed." in caplog.text
+    assert not engine.write_queue._thread.is_alive()
+    assert "Housekeeping failed." in caplog.text
     sqlite.open()  # nobody has it any more
 
 
@@ -97,9 +96,9 @@ async def test_making_room_ends_while_all_are_busy(sqlite: Place, monkeypatch: p
 
         visitors = [asyncio.create_task(ask(f"query {number % 3}")) for number in range(12)]
         await asyncio.sleep(0.1)
-        before = engine.journal.batches
-        await engine.sweep()
-        assert engine.journal.batches < before + 20
+        before = engine.write_queue.batches
+        await engine.housekeep()
+        assert engine.write_queue.batches < before + 20
         asking = False
         await asyncio.gather(*visitors)
         await audit(engine)
@@ -119,7 +118,7 @@ async def test_a_sweep_that_is_refused_leaves_no_failures_that_nobody_asked_for(
         with monkeypatch.context() as patched:
             patched.setattr(engine.store, "write", _refuse)
             with pytest.raises(StorageError):
-                await engine.sweep()
+                await engine.housekeep()
         gc.collect()
     gc.collect()
     assert not said
@@ -144,7 +143,7 @@ async def test_an_impression_from_the_future_does_not_keep_others_open(clock: Cl
     for _ in range(5):
         await engine.rank(shop, "owl")
     clock.pass_by(600)
-    await engine.sweep()
+    await engine.housekeep()
     assert (await engine.known(shop, "owl")).counts.abandoned == 5
 
 
@@ -370,10 +369,10 @@ async def test_a_commit_of_postgres_that_comes_true_after_the_connection_was_los
         await asyncio.to_thread(undo)
         assert await engine.feedback(name, documents[0]["id"]) == "repeated"
         await engine.rank(shop, "owl")
-        await engine.sweep()
+        await engine.housekeep()
         await audit(engine)
         clock.pass_by(100)
-        await engine.sweep()
+        await engine.housekeep()
         assert (await engine.known(shop, "owl")).counts.abandoned == 1
         await audit(engine)
 

@@ -15,25 +15,24 @@ from zoomrank.service.engine import Engine
 from zoomrank.service.errors import NotFoundError, QuotaExceededError, StorageError, VoidedError
 from zoomrank.service.http import page_data
 from zoomrank.service.http.access import Keys, caller_digest
-from zoomrank.service.learners import learner_cache
+from zoomrank.service.learners import learner_events
 from zoomrank.service.learners.housekeeping import REMOVE_EVERY
 from zoomrank.service.learners.query_learner import QueryLearner
 from zoomrank.service.learners.void import ImpressionFilter
 from zoomrank.service.rank_options import Caller
-from zoomrank.service.storage.events import TIMED_OUT, UNSEEN, VOIDED, WAITING, Event
-from zoomrank.service.storage.rows import Batch
+from zoomrank.service.storage.events import TIMED_OUT, UNSEEN, VOIDED, WAITING, Batch, Event
 
 NOBODY = Caller()
 BOT = Caller(digest=caller_digest("the key of a bot"))
 
 
 async def _visits(
-    engine: Engine, shop: ServedCollection, seed: int, number: int = 60, asker: Caller = NOBODY, query: str = "owl"
+    engine: Engine, shop: ServedCollection, seed: int, number: int = 60, caller: Caller = NOBODY, query: str = "owl"
 ) -> list[str]:
     """Visitors who click what they like, some later than others, some not at all."""
     rng, names, late = random.Random(seed), [], []
     for _ in range(number):
-        name, documents = await engine.rank(shop, query, caller=asker)
+        name, documents = await engine.rank(shop, query, caller=caller)
         names.append(name)
         late.append((name, rng.choice([None, *(one["id"] for one in documents)])))
         rng.shuffle(late)
@@ -50,7 +49,7 @@ def _same_learned(one: QueryLearner, other: QueryLearner) -> bool:
 
 def _without(engine: Engine, served: ServedCollection, number: int, void: set[int]) -> QueryLearner:
     """What a learner would be that never met some of its visitors: literally."""
-    made = QueryLearner.restored(number, served.editions, served.settings, 0)
+    made = QueryLearner.restored(number, served.versions, served.settings, 0)
     place: dict[int, int] = {}
     for _, event in engine.store.read.events(number):
         if event.number not in void and event.outcome != VOIDED:
@@ -64,19 +63,19 @@ def _without(engine: Engine, served: ServedCollection, number: int, void: set[in
 async def test_what_a_bot_taught_is_untaught(
     place: Place, similar: str, crash: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(learner_cache, "SNAPSHOT_EVERY", 10)
+    monkeypatch.setattr(learner_events, "SNAPSHOT_EVERY", 10)
     clock = Clock()
     async with started(place, clock, crash=crash) as engine:
         shop = await served(engine, similar=similar)
         await _visits(engine, shop, 9, query="owl at night")
         await _visits(engine, shop, 1)
         clock.pass_by(10)
-        bots = await _visits(engine, shop, 2, asker=BOT)
-        mixed = await asyncio.gather(_visits(engine, shop, 3, asker=BOT), _visits(engine, shop, 4))
+        bots = await _visits(engine, shop, 2, caller=BOT)
+        mixed = await asyncio.gather(_visits(engine, shop, 3, caller=BOT), _visits(engine, shop, 4))
         number = key_of(bots[0])[0]
         void = {key_of(name)[1] for name in [*bots, *mixed[0]]}
         before = (await engine.known(shop, "owl")).snapshot()
-        span = ImpressionFilter(asker=BOT.digest)
+        span = ImpressionFilter(caller=BOT.digest)
         assert await engine.void(shop, span, dry_run=True) == (120, 1)
         assert (await engine.known(shop, "owl")).snapshot() == before
         assert await engine.void(shop, span) == (120, 1)
@@ -103,11 +102,11 @@ async def test_what_a_bot_taught_is_untaught(
 async def test_a_time_a_query_and_a_key_all_have_to_hold(place: Place, clock: Clock, engine: Engine) -> None:
     shop, other = await served(engine), await served(engine, "other")
     for query in ("owl", "pike"):
-        for asker in (Caller(), BOT):
+        for caller in (Caller(), BOT):
             for _ in range(3):
                 clock.pass_by(10)
-                await engine.rank(shop, query, caller=asker)
-                await engine.rank(other, query, caller=asker)
+                await engine.rank(shop, query, caller=caller)
+                await engine.rank(other, query, caller=caller)
     start = clock() - 110
     for span, found in (
         (ImpressionFilter(query="owl"), (6, 1)),
@@ -115,7 +114,7 @@ async def test_a_time_a_query_and_a_key_all_have_to_hold(place: Place, clock: Cl
         (ImpressionFilter(since=start + 20), (10, 2)),
         (ImpressionFilter(until=start + 20), (2, 1)),
         (ImpressionFilter(since=start + 20, until=start + 80), (6, 2)),
-        (ImpressionFilter(asker=BOT.digest), (6, 2)),
+        (ImpressionFilter(caller=BOT.digest), (6, 2)),
         (ImpressionFilter("owl", start, start + 40, BOT.digest), (1, 1)),
     ):
         assert await engine.void(shop, span, dry_run=True) == found
@@ -132,7 +131,7 @@ async def test_a_query_that_is_void_begins_anew(place: Place, engine: Engine) ->
     await engine.void(shop, ImpressionFilter(query="owl"))
     learner = await engine.known(shop, "owl")
     assert learner.answers == 0
-    assert _same_learned(learner, QueryLearner(learner.number, shop.editions, shop.settings))
+    assert _same_learned(learner, QueryLearner(learner.number, shop.versions, shop.settings))
     await audit(engine)
     await _visits(engine, shop, 3)
     await audit(engine)
@@ -165,13 +164,13 @@ async def test_visitors_go_on_while_something_is_taken_back(place: Place) -> Non
 
         async def take_back() -> None:
             for _ in range(5):
-                await engine.void(shop, ImpressionFilter(asker=BOT.digest))
-                await engine.sweep()
+                await engine.void(shop, ImpressionFilter(caller=BOT.digest))
+                await engine.housekeep()
 
         await asyncio.gather(
             *(_visits(engine, shop, seed, 60, BOT if seed % 2 else Caller()) for seed in range(4)), take_back()
         )
-        await engine.void(shop, ImpressionFilter(asker=BOT.digest))
+        await engine.void(shop, ImpressionFilter(caller=BOT.digest))
         assert (await engine.known(shop, "owl")).counts.impressions == 120
         await audit(engine)
 
@@ -185,7 +184,7 @@ async def test_a_query_that_is_removed_is_gone(place: Place, similar: str) -> No
         shop = await served(engine, similar=similar)
         await _visits(engine, shop, 1, query="pike")
         names = await _visits(engine, shop, 2)
-        await engine.void(shop, ImpressionFilter(asker=BOT.digest))
+        await engine.void(shop, ImpressionFilter(caller=BOT.digest))
         await engine.remove_query(shop, "owl")
         with pytest.raises(NotFoundError):
             await engine.known(shop, "owl")
@@ -236,7 +235,7 @@ async def test_visitors_go_on_while_their_query_is_removed(
     others = [asyncio.create_task(ask()) for _ in range(4)] + [asyncio.create_task(look())]
     for _ in range(20):
         await asyncio.sleep(0.005)
-        await engine.undoing.remove(shop, "owl")
+        await engine.void_service.remove(shop, "owl")
     going_on = False
     await asyncio.gather(*others)
     await audit(engine)
@@ -246,10 +245,10 @@ async def test_what_may_still_be_answered_is_not_removed(clock: Clock, engine: E
     shop = await served(engine, asked_again_within=10, feedback_within=1000)
     name, _ = await engine.rank(shop, "owl")
     clock.pass_by(900)
-    await engine.sweep()
+    await engine.housekeep()
     assert await engine.feedback(name, None) == "learned"
     clock.pass_by(101)
-    await engine.sweep()
+    await engine.housekeep()
     assert page_data.about(engine, shop)["queries"] == 0
 
 
@@ -261,10 +260,10 @@ async def test_what_nobody_asked_again_is_removed(place: Place, clock: Clock, en
     clock.pass_by(900)
     await engine.rank(shop, "once 3")
     await engine.rank(shop, "late")
-    await engine.sweep()
+    await engine.housekeep()
     assert page_data.about(engine, shop)["queries"] == 22
     clock.pass_by(101 + REMOVE_EVERY)
-    both = asyncio.gather(engine.sweep(), engine.rank(shop, "once 0"))  # which is taken for asked again, or new
+    both = asyncio.gather(engine.housekeep(), engine.rank(shop, "once 0"))  # which is taken for asked again, or new
     await both
     name, _ = await engine.rank(shop, "once 0")
     assert await engine.feedback(name, None) == "learned"
@@ -322,7 +321,7 @@ async def test_only_what_was_seen_counts_as_left(place: Place, no_feedback: str)
     async with started(place, clock) as engine:
         assert await engine.seen(shown[0][0]) == "repeated"
         clock.pass_by(61)
-        await engine.sweep()
+        await engine.housekeep()
         found = await audit(engine)
         left = UNSEEN if no_feedback == "unseen" else TIMED_OUT
         assert [found.outcomes[key_of(name)] for name, _ in shown] == [TIMED_OUT, 0, left, left]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from zoomrank import errors
 from zoomrank.spaces import DocumentIds, DocumentTree
-from zoomrank.spaces.packed_strings import PackedStrings
+from zoomrank.spaces.ids import PackedStrings
 
 texts = st.text(st.characters(exclude_categories=[]), max_size=4)  # lone surrogates too
 numbers = st.integers(-(2**63) + 1, 2**63 - 1) | st.integers(-3, 3)

@@ -24,8 +24,7 @@ from tests.support.services import Audit, Place, audit, key_of, only_edition, ru
 from zoomrank.service.engine import Engine
 from zoomrank.service.experiments import ArmSpec, visitor_digest
 from zoomrank.service.learners.log_audit import begun, read_log_from
-from zoomrank.service.storage.events import ABANDONED, TIMED_OUT, UNSEEN, VOIDED, WAITING, unpack_parts
-from zoomrank.service.storage.rows import ArmVisit
+from zoomrank.service.storage.events import ABANDONED, TIMED_OUT, UNSEEN, VOIDED, WAITING, ArmVisit, unpack_parts
 
 SETTINGS: dict[str, Any] = {"slots": 3, "feedback_within": 1.0}  # some feedback comes too late
 VISITORS = 400
@@ -37,10 +36,10 @@ _TIMEOUT = 30
 
 def main() -> None:
     """Fork servers."""
-    from zoomrank.service.learners import housekeeping, learner_cache
+    from zoomrank.service.learners import housekeeping, learner_events
     from zoomrank.service.server import make_server
 
-    learner_cache.SNAPSHOT_EVERY, housekeeping.SWEEP_EVERY = 100, 0.05  # more of everything that can be interrupted
+    learner_events.SNAPSHOT_EVERY, housekeeping.SWEEP_EVERY = 100, 0.05  # more of everything that can be interrupted
     _warm_up()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     children = []
@@ -72,11 +71,11 @@ def _warm_up() -> None:
 
     for similar in ("off", "words"):
         settings = Settings(**SETTINGS, similar=similar)
-        editions = only_edition(small_collection(), settings)
-        served = ServedCollection(StoredCollection(1, "shop", 0.0, ""), settings, editions)
+        versions = only_edition(small_collection(), settings)
+        served = ServedCollection(StoredCollection(1, "shop", 0.0, ""), settings, versions)
         warm_up(served)
-        first = editions.newest
-        changed = first.edition.changed(first.edition.placed([{"remove": "d000"}]))
+        first = versions.newest
+        changed = first.catalogue.changed(first.catalogue.placed([{"remove": "d000"}]))
         warm_up_move(served, first, ServedVersion(1, changed, settings))
 
 
@@ -310,10 +309,10 @@ class Keeper(Client):
 
 def _check_documents(engine: Engine, memory: Memory) -> None:
     """What was acknowledged has happened; what nobody has heard of has happened as a whole, or not at all."""
-    edition = engine.collections.find("shop").edition
-    ids = edition.tree.documents
+    version = engine.collections.find("shop").version
+    ids = version.tree.documents
     places = {
-        name: edition.path(ids.position(name))[-1] if name in ids else None for name in memory.there | memory.changing
+        name: version.path(ids.position(name))[-1] if name in ids else None for name in memory.there | memory.changing
     }
     before = {name: memory.there.get(name) for name in places}
     assert places in (before, before | memory.changing), "a change was lost, or half of one was made"
@@ -356,7 +355,7 @@ def check(place: Place, memory: Memory) -> Audit:
 async def _checked(place: Place, memory: Memory) -> Audit:
     engine = Engine(place.open(), place.folder)
     await engine.start()
-    engine._stop_sweeping()
+    engine._stop_housekeeping()
     try:
         found = await audit(engine)
         _check_requests(engine)
@@ -384,7 +383,7 @@ async def _checked(place: Place, memory: Memory) -> Audit:
 def _check_requests(engine: Engine) -> None:
     """Each request that came with a key, however often, has one impression."""
     rows = engine.store.database.query(f"SELECT shown FROM events WHERE outcome = {WAITING}")  # noqa: S608
-    requests = [unpack_parts(bytes(shown)).marks.request for (shown,) in rows]
+    requests = [unpack_parts(bytes(shown)).tags.request for (shown,) in rows]
     assert None not in requests
     assert len(set(requests)) == len(requests), "a request was answered twice"
 

@@ -27,5 +27,5 @@ async def live(place: Place, clock: Clock, lives: int = 3, visits: int = 90) -> 
                 elif visit > visits - 20:
                     waiting.append((name, documents[0]["id"]))
                 if visit % 10 == 0:
-                    await engine.sweep()
+                    await engine.housekeep()
     return waiting[-5:]

@@ -17,9 +17,8 @@ from zoomrank.cluster.ownership import OwnsByLeases
 from zoomrank.cluster.peer_server import ForwardedRequest, ForwardedResponse, UnansweredError
 from zoomrank.cluster.replica_sync import ReplicaSync
 from zoomrank.service.engine import Engine
-from zoomrank.service.http.access import Access, AllowedOrigins, Keys
+from zoomrank.service.http.access import Access, AllowedOrigins, Keys, LoadMeter
 from zoomrank.service.http.app import LARGEST_BODY, make_routes
-from zoomrank.service.http.metrics import LoadMeter
 from zoomrank.service.storage.ownership import PARTITIONS
 from zoomrank.service.storage.store import Store
 

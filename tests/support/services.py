@@ -89,7 +89,7 @@ def only_edition(collection: Collection, settings: Settings) -> VersionHistory:
 
 def kept_digest(store: Store, collection: int) -> str | None:
     """The digest of a collection's first file."""
-    whole = store.read.whole_edition(collection, 0)
+    whole = store.read.whole_version(collection, 0)
     return None if whole is None else whole.digest
 
 
@@ -104,7 +104,7 @@ async def started(
 ) -> AsyncIterator[Engine]:
     """An engine; at the end it stops, or is left as a crash leaves it."""
     engine = Engine(place.open(), place.folder, budget, now or Clock())
-    await engine.start(sweeping=False)  # tests sweep when they want to
+    await engine.start(housekeeping=False)  # tests sweep when they want to
     try:
         yield engine
     finally:

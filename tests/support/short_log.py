@@ -41,12 +41,12 @@ async def visits(engine: Engine, shop: ServedCollection, clock: Clock, random_: 
         elif fate < 0.8:
             await engine.seen(name)
         if random_.random() < 0.2:
-            await engine.sweep()
+            await engine.housekeep()
 
 
 async def retire(engine: Engine) -> None:
     """All that is due."""
-    work = engine.sweeper._retiring
+    work = engine.housekeeper._retention
     work._next, work._after = 0.0, 0
     while engine.now() >= work._next:
         await work.turn()
@@ -55,7 +55,7 @@ async def retire(engine: Engine) -> None:
 async def get_old(engine: Engine, clock: Clock, days: float = 20.0) -> None:
     """Time passes; what waits ends in it, and what is due goes."""
     clock.pass_by(DAY / 2)
-    await engine.sweep()
+    await engine.housekeep()
     clock.pass_by(days * DAY)
     await retire(engine)
 

@@ -88,7 +88,7 @@ def _retired(reader: Any, options: argparse.Namespace) -> list[str]:
 
 def _pages(reader: Any, options: argparse.Namespace, progress: ProgressLine) -> Iterator[list[dict[str, Any]]]:
     from zoomrank.service.export import ExportFilter, exported, pages
-    from zoomrank.service.feedback import ImpressionSigner
+    from zoomrank.service.storage.events import ImpressionSigner
 
     wish, signer = ExportFilter(options.since, options.until, options.learned), ImpressionSigner(reader.about("secret"))
     wanted = [one for one in reader.collections() if options.collection in (None, one.name)]
@@ -194,10 +194,10 @@ async def _here(options: argparse.Namespace) -> Any:
         try:
             served = engine.collections.find(options.collection)
             log = ImportedLog(served, file, options.file.suffix, options.unknown)
-            learning = asyncio.create_task(engine.importing.learn(log, options.key))
+            learning = asyncio.create_task(engine.importer.learn(log, options.key))
             while not (await asyncio.wait({learning}, timeout=1.0))[0]:
-                if served.id in engine.importing.progress:
-                    progress.tell(*engine.importing.progress[served.id])
+                if served.id in engine.importer.progress:
+                    progress.tell(*engine.importer.progress[served.id])
             return await learning
         finally:
             await engine.stop()

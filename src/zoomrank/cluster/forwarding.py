@@ -30,8 +30,9 @@ from zoomrank.cluster.replica_sync import ReplicaSync
 from zoomrank.service.copies import partition_of_copy
 from zoomrank.service.engine import Engine
 from zoomrank.service.errors import NotFoundError, NotOwnerError, ServiceError, StorageError, UnprocessableError
-from zoomrank.service.feedback import partition_of_impression
 from zoomrank.service.http.fast_path import (
+    BODY,
+    CALLER,
     COPIES,
     COPY_FEEDBACK,
     COPY_RANK,
@@ -40,9 +41,15 @@ from zoomrank.service.http.fast_path import (
     RANK,
     SEEN,
     VOID,
+    App,
+    Receive,
     RouteRule,
+    Send,
+    refusal,
+    send_json,
+    whole_body,
 )
-from zoomrank.service.http.responses import BODY, CALLER, App, Receive, Send, refusal, send_json, whole_body
+from zoomrank.service.storage.events import partition_of_impression
 from zoomrank.service.storage.ownership import COORDINATOR, partition_of
 
 _GIVE_UP_AFTER = 8.0  # seconds
@@ -140,7 +147,7 @@ class Forwarding:
             served = self._engine.collections.find(collection)
         except NotFoundError:  # it may be new: the coordinator knows
             return COORDINATOR
-        return partition_of(served.home.id, served.settings.folded(query))
+        return partition_of(served.home.id, served.folded(query))
 
     # Responding.
 
@@ -248,7 +255,7 @@ class Forwarding:
             return await self._here(request)
         whose: dict[int, list[int]] = defaultdict(list)  # positions of the reports of each partition
         for place, report in enumerate(reports):
-            whose[_partition_of_report(report)].append(place)
+            whose[_of_report(report) or COORDINATOR].append(place)
         results: list[Any] = [None] * len(reports)
 
         async def some(partitions: Sequence[int]) -> ForwardedResponse | None:
@@ -316,15 +323,13 @@ def _error(error: ServiceError) -> ForwardedResponse:
 
 
 def _of_impression(_: Mapping[str, str], request: ForwardedRequest) -> int | None:
-    name = _object(request).get("impression")
-    return partition_of_impression(name) if isinstance(name, str) else None
+    return _of_report(request.content)
 
 
-def _partition_of_report(report: Any) -> int:
+def _of_report(report: Any) -> int | None:
     """Return the partition of the impression of a report; any replica can refuse a report without one."""
     name = report.get("impression") if isinstance(report, dict) else None
-    partition = partition_of_impression(name) if isinstance(name, str) else None
-    return COORDINATOR if partition is None else partition
+    return partition_of_impression(name) if isinstance(name, str) else None
 
 
 def _of_copy(names: Mapping[str, str], _: ForwardedRequest) -> int | None:

@@ -14,14 +14,15 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
 
 from zoomrank.cluster.leases import EndedError, SharedDatabase
 from zoomrank.cluster.ownership import OwnsByLeases
 from zoomrank.cluster.replica_sync import ReplicaSync
 from zoomrank.service.errors import StorageError
-from zoomrank.service.http.metrics import LoadMeter, ReplicaStatus
+from zoomrank.service.http.access import LoadMeter
+from zoomrank.service.http.metrics import ReplicaStatus
 from zoomrank.service.storage.ownership import COORDINATOR, PARTITIONS
 
 RENEW_EVERY = 1.0  # seconds
@@ -112,9 +113,8 @@ class Membership:
 
     async def _join_again(self) -> None:
         async with self._settling:
-            await self._sync.release_partitions(
-                range(PARTITIONS), write=False
-            )  # also learners of partitions it does not own
+            # Also learners of partitions that it does not own.
+            await self._sync.release_partitions(range(PARTITIONS), write=False)
             await self._join()
 
     async def _settle(self) -> None:
@@ -134,17 +134,18 @@ class Membership:
 
     async def _give_up(self, count: int) -> None:
         """Give up some partitions; never the coordinator's, which may be in the middle of a change."""
-        some = sorted(self._ownership.partitions - {COORDINATOR}, reverse=True)[: min(count, _AT_ONCE)]
-        await self._sync.release_partitions(some)
-        await asyncio.to_thread(self.database.release_partitions, some)
+        await self._release(sorted(self._ownership.partitions - {COORDINATOR}, reverse=True)[: min(count, _AT_ONCE)])
 
     async def _give_up_stray(self) -> None:
         """Give up leases that only the store knows of: it could not be reached when this replica gave them up."""
         owners, number = self._ownership.members.owners, self._ownership.number
         stray = {partition for partition, owner in owners.items() if owner == number} - self._ownership.partitions
         if stray:
-            await self._sync.release_partitions(stray)
-            await asyncio.to_thread(self.database.release_partitions, stray)
+            await self._release(stray)
+
+    async def _release(self, partitions: Collection[int]) -> None:
+        await self._sync.release_partitions(partitions)
+        await asyncio.to_thread(self.database.release_partitions, partitions)
 
     async def _take(self, count: int) -> None:
         taken = await asyncio.to_thread(self.database.leases.take, count)

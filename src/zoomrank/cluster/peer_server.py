@@ -32,9 +32,19 @@ from yarl import URL
 
 from zoomrank.cluster.leases import ClusterMember
 from zoomrank.service.errors import NotOwnerError, ServiceError, StoppingError
-from zoomrank.service.http.fast_path import FEEDBACK, FEEDBACK_BATCH, SEEN
-from zoomrank.service.http.responses import Receive, Send, internal_error_response, refusal, send_json, whole_body
-from zoomrank.service.logs import REQUEST, request_id
+from zoomrank.service.http.access import request_id
+from zoomrank.service.http.fast_path import (
+    FEEDBACK,
+    FEEDBACK_BATCH,
+    SEEN,
+    Receive,
+    Send,
+    internal_error_response,
+    refusal,
+    send_json,
+    whole_body,
+)
+from zoomrank.service.logs import REQUEST
 
 # Headers between replicas: the receiver's token, the method, the digest of the caller's key; the sender of a response.
 TOKEN, METHOD, CALLER, SEAL = b"zoomrank-token", b"zoomrank-method", b"zoomrank-asker", b"zoomrank-seal"

@@ -24,11 +24,10 @@ from zoomrank.cluster.peer_server import PEERS_KEPT, HttpPeers, PeerServer
 from zoomrank.cluster.replica_sync import ReplicaSync
 from zoomrank.errors import ZoomrankError
 from zoomrank.service.engine import Engine
-from zoomrank.service.http.access import Access, AllowedOrigins, Keys
+from zoomrank.service.http.access import Access, AllowedOrigins, Keys, LoadMeter
 from zoomrank.service.http.app import make_routes
+from zoomrank.service.http.fast_path import App, Receive, Send
 from zoomrank.service.http.listener import BackgroundServer, listen, url_of, uvicorn_config
-from zoomrank.service.http.metrics import LoadMeter
-from zoomrank.service.http.responses import App, Receive, Send
 from zoomrank.service.storage.store import Store
 
 APP, DEPLOYMENT = "zoomrank", "Replica"  # as Ray Serve calls them

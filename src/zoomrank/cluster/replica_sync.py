@@ -17,9 +17,8 @@ from zoomrank.service.catalogue.registry import homes_first
 from zoomrank.service.catalogue_updates import serve_revision
 from zoomrank.service.engine import Engine
 from zoomrank.service.errors import StorageError
-from zoomrank.service.storage.events import Event
+from zoomrank.service.storage.events import Event, StoredExperiment
 from zoomrank.service.storage.ownership import COORDINATOR, partition_in
-from zoomrank.service.storage.rows import StoredExperiment
 from zoomrank.service.storage.store_reader import StoredCollection
 
 _REPORTS_EVERY = 15.0  # seconds between two looks at reports of similar queries of other replicas
@@ -29,7 +28,7 @@ class _Kept(NamedTuple):
     """Collections and experiments in the store."""
 
     collections: list[StoredCollection]
-    editions: dict[int, int]  # the number of the newest, of each
+    versions: dict[int, int]  # the number of the newest, of each
     experiments: list[StoredExperiment]
 
 
@@ -73,7 +72,7 @@ class ReplicaSync:
 
     def _read(self) -> _Kept:
         read = self._store.read
-        return _Kept(read.collections(), read.newest_editions(), read.experiments())
+        return _Kept(read.collections(), read.newest_versions(), read.experiments())
 
     async def _forget(self, kept: _Kept) -> None:
         collections = self._engine.collections
@@ -82,7 +81,7 @@ class ReplicaSync:
         for served in gone:
             served.removed = True
         for served in gone:
-            await self._engine.ledger.release(served.id)
+            await self._engine.learner_events.release(served.id)
             if served.home is served:
                 collections.forget(served.id)
             else:
@@ -96,9 +95,9 @@ class ReplicaSync:
 
     async def _update(self, kept: _Kept) -> None:
         for served in list(self._engine.collections.by_id.values()):
-            newest = kept.editions.get(served.id, 0)
-            if served.home is served and newest > served.edition.revision:
-                revision = await asyncio.to_thread(served.editions.newer)
+            newest = kept.versions.get(served.id, 0)
+            if served.home is served and newest > served.version.revision:
+                revision = await asyncio.to_thread(served.versions.newer)
                 if revision is not None:
                     await serve_revision(served, revision)
 
@@ -109,10 +108,10 @@ class ReplicaSync:
         engine = self._engine
         await self.catch_up()
         found = await asyncio.to_thread(self._read_partitions, partitions)
-        engine.journal.continue_after(found.event)
+        engine.write_queue.continue_after(found.event)
         engine.learners.take(found.learner, found.waiting)
-        engine.repeats.take(found.recent)
-        engine.patience.renew()  # feedback could not be reported meanwhile
+        engine.idempotency_keys.take(found.recent)
+        engine.feedback_deadline.renew()  # feedback could not be reported meanwhile
         if COORDINATOR in partitions:
             await asyncio.to_thread(self._store.drop_unfinished_files)
             engine.collections.continue_after(await asyncio.to_thread(self._store.read.last, "collections"))
@@ -127,7 +126,7 @@ class ReplicaSync:
             read.last_place(),
             read.last("learners"),
             read.unfinished(partitions),
-            self._engine.repeats.recent(partitions),
+            self._engine.idempotency_keys.recent(partitions),
         )
 
     async def _tidy(self) -> None:
@@ -144,10 +143,10 @@ class ReplicaSync:
         engine = self._engine
         self._ownership.remove(partitions)
         if not write:
-            await engine.journal.discard()  # or it might be taken for a write of their next owner
+            await engine.write_queue.discard()  # or it might be taken for a write of their next owner
         await engine.learners.release_partitions(partitions, write)
         if write:
-            await engine.journal.written()
+            await engine.write_queue.written()
 
     # Counts and reports of other replicas.
 
@@ -157,7 +156,7 @@ class ReplicaSync:
         if began - self._counted < max(0.2, 20 * self._took):
             return
         self._counted = began
-        await self._engine.ledger.look_again()
+        await self._engine.learner_events.look_again()
         self._took = time.monotonic() - began
 
     async def read_reports(self) -> None:
@@ -174,4 +173,4 @@ class ReplicaSync:
 
     def follow_log(self, last: int) -> None:
         """Continue after the last place in the log of all replicas, so that places nearly follow time."""
-        self._engine.journal.continue_after(last)
+        self._engine.write_queue.continue_after(last)

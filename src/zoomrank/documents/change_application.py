@@ -24,8 +24,7 @@ from zoomrank.documents.vectors import text_vectors
 from zoomrank.documents.versions import BORROWED, COLUMNS, LATE, USUAL_RATIO, CollectionVersion, RemovedDocuments
 from zoomrank.errors import ChangeError, ParameterError
 from zoomrank.spaces.document_tree import DocumentTree
-from zoomrank.spaces.ids import DocumentId, DocumentIds
-from zoomrank.spaces.packed_strings import PackedStrings
+from zoomrank.spaces.ids import DocumentId, DocumentIds, PackedStrings
 from zoomrank.spaces.tree_shape import Shape, breadth_first_shape, exponential_widths, least_common_ancestor
 from zoomrank.types import Array
 

@@ -38,8 +38,7 @@ from zoomrank.documents.versions import CollectionVersion, RemovedDocuments
 from zoomrank.errors import FileFormatError, SourceError, ZoomrankError
 from zoomrank.files import atomic_file
 from zoomrank.spaces.document_tree import DocumentTree
-from zoomrank.spaces.ids import DocumentIds
-from zoomrank.spaces.packed_strings import PackedStrings
+from zoomrank.spaces.ids import DocumentIds, PackedStrings
 from zoomrank.spaces.tree_shape import shape_from_breadth_first
 from zoomrank.types import Array
 

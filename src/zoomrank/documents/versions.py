@@ -27,8 +27,7 @@ from zoomrank.documents.clustering import Progress
 from zoomrank.documents.collection import Collection
 from zoomrank.errors import UnknownDocumentError
 from zoomrank.spaces.document_tree import Remap
-from zoomrank.spaces.ids import DocumentId
-from zoomrank.spaces.packed_strings import PackedStrings
+from zoomrank.spaces.ids import DocumentId, PackedStrings
 from zoomrank.types import Array
 
 COLUMNS = ("title", "url", "text")  # the metadata of a document

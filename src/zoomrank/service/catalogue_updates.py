@@ -4,7 +4,7 @@ The changes of a collection are applied one after the other, and those that wait
 Each is a row in the store, a *revision*: what was asked for, and where everything goes. That row decides whether the
 change has happened. A revision that changes the tree begins another version, to which learners move when they are asked
 next; one that changes titles, urls and texts alone is served at once, in the version that there is
-(`edition_history`). Now and then the whole file of a revision is stored, so that a start need not begin with the first.
+(`version_history`). Now and then the whole file of a revision is stored, so that a start need not begin with the first.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from zoomrank.service.errors import ServiceError, StorageError, UnprocessableErr
 from zoomrank.service.experiments import ExperimentRegistry
 from zoomrank.service.learners.learner_events import LearnerEvents
 from zoomrank.service.learners.query_learner import QueryLearner
-from zoomrank.service.storage.store import Store
+from zoomrank.service.storage.store import EngineContext
 from zoomrank.service.storage.store_reader import StoredVersion
 from zoomrank.spaces import DocumentIds
 
 MOST_AT_ONCE = 20_000  # changes of one revision
 _LEAST_FILE = 2**20  # bytes of changes before the file of a revision is stored
-_MOST_EDITIONS = 256  # revisions after the last stored file
+_MOST_REVISIONS = 256  # revisions after the last stored file
 
 Change = Mapping[str, Any]
 
@@ -57,17 +57,15 @@ class CatalogueUpdates:
 
     def __init__(
         self,
-        store: Store,
+        context: EngineContext,
         collections: CollectionRegistry,
         experiments: ExperimentRegistry,
-        ledger: LearnerEvents,
-        now: Callable[[], float],
+        learner_events: LearnerEvents,
     ) -> None:
-        self._store = store
+        self._store, self._now = context.store, context.now
         self._collections = collections
         self._experiments = experiments
-        self._learner_events = ledger
-        self._now = now
+        self._learner_events = learner_events
         self._waiting: dict[int, list[_Waiting]] = defaultdict(list)
         self._busy: dict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -101,23 +99,19 @@ class CatalogueUpdates:
         """Apply all waiting changes, together if possible."""
         async with self._busy[served.id]:
             while waiting := self._next(served.id):
-                try:
-                    self._tell(waiting, await self._go_on(served, partial(self._changed, served, waiting)))
-                except UnprocessableError as error:
-                    if len(waiting) == 1:
-                        self._tell(waiting, error)
-                    else:  # one of them is invalid: apply each by itself
-                        await self._one_by_one(served, waiting)
-                except Exception as error:  # noqa: BLE001  (whatever it is, no caller may wait for ever)
-                    self._tell(waiting, error)
-            await self._keep_whole(served)
+                await self._apply(served, waiting)
+            with suppress(ServiceError):  # there will be another time
+                await self._elsewhere(partial(self._keep_file, served))
 
-    async def _one_by_one(self, served: ServedCollection, waiting: Sequence[_Waiting]) -> None:
-        for one in waiting:
-            try:
-                self._tell([one], await self._go_on(served, partial(self._changed, served, [one])))
-            except Exception as error:  # noqa: BLE001
-                self._tell([one], error)
+    async def _apply(self, served: ServedCollection, waiting: Sequence[_Waiting]) -> None:
+        try:
+            self._tell(waiting, await self._go_on(served, partial(self._changed, served, waiting)))
+        except Exception as error:  # noqa: BLE001  (whatever it is, no caller may wait for ever)
+            if not isinstance(error, UnprocessableError) or len(waiting) == 1:
+                self._tell(waiting, error)
+                return
+            for one in waiting:  # one of them is invalid: apply each by itself
+                await self._apply(served, [one])
 
     def _next(self, collection: int) -> list[_Waiting]:
         """Return the next waiting changes, as many as make one revision."""
@@ -146,7 +140,7 @@ class CatalogueUpdates:
         update = await self._elsewhere(make)
         if update is not None:  # else there was nothing to change
             await serve_revision(served, *update)
-        return served.edition
+        return served.version
 
     async def _elsewhere(self, work: Callable[[], Done]) -> Done:
         return await self._collections.in_thread(work, "The collection was not changed")
@@ -154,63 +148,55 @@ class CatalogueUpdates:
     # In another thread.
 
     def _missed(self, served: ServedCollection) -> Revision | None:
-        is_served = self._store.read.last_edition(served.id) == served.edition.revision
-        return None if is_served else served.editions.newer()
+        is_served = self._store.read.last_version(served.id) == served.version.revision
+        return None if is_served else served.versions.newer()
 
     def _changed(self, served: ServedCollection, waiting: Sequence[_Waiting]) -> _Update | None:
-        before = served.edition
+        before = served.version
         changes = resolve_changes(
             before.tree.documents, ((change, one.unknown) for one in waiting for change in one.changes)
         )
         if not changes:
             return None
-        placed = before.edition.placed(changes)
-        number, edition = before.revision + 1, before.edition.changed(placed)
+        placed = before.catalogue.placed(changes)
+        number, catalogue = before.revision + 1, before.catalogue.changed(placed)
         stored = StoredVersion(number, self._now(), pack_changes(placed), None)
         if is_metadata(placed):
-            return self._stored(served, stored, _Update(Revision(number, before.number, edition), None))
-        return self._stored(served, stored, _new_version(served, Revision(number, number, edition)))
+            return self._stored(served, stored, _Update(Revision(number, before.number, catalogue), None))
+        return self._stored(served, stored, _new_version(served, Revision(number, number, catalogue)))
 
     def _remade(self, served: ServedCollection, seed: int) -> _Update:
-        number = served.edition.revision + 1
-        update = _new_version(served, Revision(number, number, served.edition.edition.remade(seed)))
+        number = served.version.revision + 1
+        update = _new_version(served, Revision(number, number, served.version.catalogue.remade(seed)))
         with temp_file(self._collections.folder) as file:
-            write_version(update.revision.edition, file)
+            write_version(update.revision.catalogue, file)
             file.flush()
             stored = StoredVersion(number, self._now(), None, digest_of(file))
             return self._stored(served, stored, update, lambda: self._collections.pieces(file))
 
     def _stored(
-        self,
-        served: ServedCollection,
-        stored: StoredVersion,
-        update: _Update,
-        pieces: Callable[[], Any] | None = None,
+        self, served: ServedCollection, stored: StoredVersion, update: _Update, pieces: Callable[[], Any] | None = None
     ) -> _Update:
         """Make a revision durable."""
         try:
-            self._store.add_edition(served.id, stored, None if pieces is None else pieces())
+            self._store.add_version(served.id, stored, None if pieces is None else pieces())
         except StorageError:  # the write may have succeeded all the same
             with suppress(StorageError):
-                if self._store.read.last_edition(served.id) == stored.number:
+                if self._store.read.last_version(served.id) == stored.number:
                     return update
             raise
         return update
 
-    async def _keep_whole(self, served: ServedCollection) -> None:
-        """Store the file of the newest revision, if there are many changes since the last stored file."""
-        with suppress(ServiceError):  # there will be another time
-            await self._elsewhere(partial(self._keep_file, served))
-
     def _keep_file(self, served: ServedCollection) -> None:
-        number, edition = served.edition.revision, served.edition.edition
-        whole = self._store.read.whole_edition(served.id, number)
+        """Store the file of the newest revision, if there are many changes since the last stored file."""
+        number, catalogue = served.version.revision, served.version.catalogue
+        whole = self._store.read.whole_version(served.id, number)
         since = number - (whole.number if whole is not None else 0)
         size, file_size = self._store.read.sizes(served.id, number - since)
-        if since < _MOST_EDITIONS and size < max(_LEAST_FILE, file_size // 4):
+        if since < _MOST_REVISIONS and size < max(_LEAST_FILE, file_size // 4):
             return
         with temp_file(self._collections.folder) as file:
-            write_version(edition, file)
+            write_version(catalogue, file)
             file.flush()
             self._store.keep_whole(served.id, number, digest_of(file), self._collections.pieces(file))
 
@@ -234,7 +220,7 @@ def resolve_changes(documents: DocumentIds, changes: Iterable[tuple[Change, str]
     skipped; each change is understood as if those before it had been applied.
 
     >>> there = DocumentIds(1, ["a"])
-    >>> settled(there, [({"put": "a"}, "refuse"), ({"put": "b"}, "refuse"), ({"remove": "c"}, "skip")])
+    >>> resolve_changes(there, [({"put": "a"}, "refuse"), ({"put": "b"}, "refuse"), ({"remove": "c"}, "skip")])
     [{'change': 'a'}, {'add': 'b'}]
     """
     changes = list(changes)
@@ -269,16 +255,16 @@ async def serve_revision(
 
     One that begins another version has one for each of them in `versions`, by id; those that are missing are built.
     """
-    if revision.version == served.edition.number:
+    if revision.version == served.version.number:
         for one in served.family:
-            one.edition.take_metadata(revision.edition, revision.number)
+            one.version.take_metadata(revision.catalogue, revision.number)
         return
     found = dict(versions) if versions is not None else await asyncio.to_thread(_versions, served, revision)
     for one in served.family:
         if one.neighbours is not None and one.id in found:
             await one.neighbours.move_to_newest(found[one.id])
     for one in served.family:  # in the same turn of the loop in which the neighbours are there
-        one.editions.go_on(found.get(one.id) or _version(one, revision))
+        one.versions.go_on(found.get(one.id) or _version(one, revision))
 
 
 def _new_version(served: ServedCollection, revision: Revision) -> _Update:
@@ -286,8 +272,8 @@ def _new_version(served: ServedCollection, revision: Revision) -> _Update:
     versions = _versions(served, revision)
     for one in served.family:
         if one.id in versions:
-            _check_growable(one.edition, versions[one.id], None if one is served else one.name)
-            warm_up_move(one, one.edition, versions[one.id])
+            _check_growable(one.version, versions[one.id], None if one is served else one.name)
+            warm_up_move(one, one.version, versions[one.id])
     return _Update(revision, versions)
 
 
@@ -299,7 +285,7 @@ def _versions(served: ServedCollection, revision: Revision) -> dict[int, ServedV
 
 
 def _version(one: ServedCollection, revision: Revision) -> ServedVersion:
-    return ServedVersion(revision.version, revision.edition, one.settings, revision.number)
+    return ServedVersion(revision.version, revision.catalogue, one.settings, revision.number)
 
 
 def _check_growable(before: ServedVersion, after: ServedVersion, arm: str | None = None) -> None:
@@ -319,5 +305,5 @@ def _check_growable(before: ServedVersion, after: ServedVersion, arm: str | None
 
 def warm_up_move(served: ServedCollection, before: ServedVersion, after: ServedVersion) -> None:
     """Move a learner once, so that its kernels are compiled, or the change fails, before requests wait for it."""
-    learner = QueryLearner(0, served.editions, served.settings, before.number)
+    learner = QueryLearner(0, served.versions, served.settings, before.number)
     learner.seen_from(after)

@@ -28,8 +28,7 @@ from zoomrank.errors import ZoomrankError
 from zoomrank.rankers.feedback import LoggedVisit, VisitReader, visit_arrays
 from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.errors import KeyReusedError, StoppingError, UnprocessableError
-from zoomrank.service.learners.learner_cache import NewLearner
-from zoomrank.service.learners.learner_events import LearnerEvents
+from zoomrank.service.learners.learner_events import LearnerEvents, NewLearner
 from zoomrank.service.learners.query_learner import QueryLearner
 from zoomrank.service.storage.events import ABANDONED, LONG_AGO, EventTags
 from zoomrank.service.storage.store import Store
@@ -88,11 +87,11 @@ class ImportedLog:
 
     def visits(self) -> Generator[LoggedVisit, None, None]:
         """Yield the visits in order, with normalized queries and document numbers."""
-        edition = self.served.edition
-        reader = VisitReader(edition.tree.documents, self.served.settings.slots, self.unknown)
+        version = self.served.version
+        reader = VisitReader(version.tree.documents, self.served.settings.slots, self.unknown)
         try:
             for visit in reader.visits(impressions_of(self.file, kind=self.kind)):
-                yield visit._replace(query=self.served.query(visit.query), shown=edition.numbers(visit.shown))
+                yield visit._replace(query=self.served.query(visit.query), shown=version.numbers(visit.shown))
         except ZoomrankError as error:
             if isinstance(error, UnprocessableError):
                 raise
@@ -106,11 +105,10 @@ class ImportedLog:
         return digest.hexdigest()
 
 
-# Log loss of a learner on visits that it has not learned from.
-#
-# The predicted click rate of a document in a slot comes from its visits there and from those of the subtrees that hold
-# it, from the root down: each counts beside four pseudo-visits at the rate of the one around it. Without visits the
-# prediction is the slot's overall click rate, so an untrained learner predicts as well as that rate alone.
+# Log loss of a learner on visits that it has not learned from. The predicted click rate of a document in a slot comes
+# from its visits there and from those of the subtrees that hold it, from the root down: each counts beside four
+# pseudo-visits at the rate of the one around it. Without visits the prediction is the slot's overall click rate, so an
+# untrained learner predicts as well as that rate alone.
 
 _AROUND = 4.0  # pseudo-visits
 
@@ -152,15 +150,15 @@ ImportRecord = dict[str, Any]  # progress of an import, as stored
 class LogImporter:
     """Running imports, one at a time, and results of completed ones."""
 
-    def __init__(self, store: Store, ledger: LearnerEvents) -> None:
+    def __init__(self, store: Store, learner_events: LearnerEvents) -> None:
         self._store = store
-        self._learner_events = ledger
+        self._learner_events = learner_events
         self._one_at_a_time = asyncio.Lock()
         self._tasks: dict[str, asyncio.Task[ImportRecord]] = {}
         self._stopped = False
         self.progress: dict[int, tuple[int, int]] = {}  # collection: (impressions done, total)
 
-    async def learn(self, log: ImportedLog, once: str | None = None, asker: bytes | None = None) -> ImportRecord:
+    async def learn(self, log: ImportedLog, once: str | None = None, caller: bytes | None = None) -> ImportRecord:
         """Learn from a log and return what it was worth; a log learned before, under its key or with the same content,
         is not learned again.
 
@@ -176,7 +174,7 @@ class LogImporter:
         if name in self._tasks:
             log.file.close()
         else:
-            self._tasks[name] = asyncio.create_task(self._learn(name, log, asker))
+            self._tasks[name] = asyncio.create_task(self._learn(name, log, caller))
         task = self._tasks[name]
         try:
             return await asyncio.shield(task)
@@ -192,14 +190,14 @@ class LogImporter:
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
-    async def _learn(self, name: str, log: ImportedLog, asker: bytes | None) -> ImportRecord:
+    async def _learn(self, name: str, log: ImportedLog, caller: bytes | None) -> ImportRecord:
         try:
             if self._stopped:
                 raise StoppingError()
             async with self._one_at_a_time:
                 record = await self._begun(name, log)
                 if "result" not in record:
-                    await self._go_on(name, log, record, EventTags(asker=asker))
+                    await self._go_on(name, log, record, EventTags(caller=caller))
                     return {"status": "learned", **record["result"]}
                 return {"status": "repeated", **record["result"]}
         finally:
@@ -215,46 +213,46 @@ class LogImporter:
             raise KeyReusedError("This Idempotency-Key was used with another click log: use a new key for each log.")
         return record
 
-    async def _go_on(self, name: str, log: ImportedLog, record: ImportRecord, marks: EventTags) -> None:
+    async def _go_on(self, name: str, log: ImportedLog, record: ImportRecord, tags: EventTags) -> None:
         if "before" not in record:
             record["before"] = await self._expected(log)
-        await self._take_in(name, log, record, log.first_held_out, marks)
+        await self._take_in(name, log, record, log.first_held_out, tags)
         if "after" not in record:
             record["after"] = await self._expected(log)
-        await self._take_in(name, log, record, log.impressions, marks)
+        await self._take_in(name, log, record, log.impressions, tags)
         record["result"] = _result(log, record)
-        self._learner_events.journal.say(name, json.dumps(record))
-        await self._learner_events.journal.written()
+        self._learner_events.write_queue.batch.said[name] = json.dumps(record)
+        await self._learner_events.write_queue.written()
 
-    async def _take_in(self, name: str, log: ImportedLog, record: ImportRecord, end: int, marks: EventTags) -> None:
+    async def _take_in(self, name: str, log: ImportedLog, record: ImportRecord, end: int, tags: EventTags) -> None:
         """Learn visits up to `end`, from where the import stands."""
         async with aclosing(_read(log, record["done"], end)) as parts:
             async for some in parts:
                 for visit in some:
                     if max(visit.shown) >= 0:  # otherwise no document of it is known
-                        await self._take(log, visit, marks)
+                        await self._take(log, visit, tags)
                     record["done"] += 1
-                    self._learner_events.journal.say(name, json.dumps(record))  # in the same write as what was learned
+                    # In the same write as what was learned.
+                    self._learner_events.write_queue.batch.said[name] = json.dumps(record)
                 self.progress[log.served.id] = (record["done"], log.impressions)
-                await self._learner_events.journal.written()
+                await self._learner_events.write_queue.written()
 
-    async def _take(self, log: ImportedLog, visit: LoggedVisit, marks: EventTags) -> None:
+    async def _take(self, log: ImportedLog, visit: LoggedVisit, tags: EventTags) -> None:
         learner = await self._learner_events.learners.find(log.served, visit.query, NewLearner(admitted=True))
         assert learner is not None  # noqa: S101
-        self._learner_events.move_to_newest(
-            log.served, learner, LONG_AGO
-        )  # the version in which all documents of the log are known
+        # To the version in which all documents of the log are known.
+        self._learner_events.move_to_newest(log.served, learner, LONG_AGO)
         ranking, _ = visit_arrays([visit], len(visit.shown))
         outcome = ABANDONED if visit.click is None else visit.click
-        for event in learner.import_visit(ranking, outcome, LONG_AGO, marks):
+        for event in learner.import_visit(ranking, outcome, LONG_AGO, tags):
             self._learner_events.append(log.served, learner, event)
 
     async def _expected(self, log: ImportedLog) -> ImportRecord:
         """Evaluate the learners on the held-out visits: bits of surprise, and clicked documents that they would
         show.
         """
-        edition = log.served.edition
-        nobody = QueryLearner(0, log.served.editions, log.served.settings)
+        version = log.served.version
+        nobody = QueryLearner(0, log.served.versions, log.served.settings)
         usual = log.usual
         none = np.zeros((0, 1), np.int64)
         await asyncio.to_thread(log_loss, nobody.ranker.state, none, none[:, 0], usual)  # compile off the event loop
@@ -264,24 +262,19 @@ class LogImporter:
             async for some in parts:
                 for visit in some:
                     learner = await self._learner_events.learners.find(log.served, visit.query) or nobody
-                    learner = learner.seen_from(edition)
+                    learner = learner.seen_from(version)
                     rankings, clicks = visit_arrays([visit], len(visit.shown))
-                    rankings = edition.placed(rankings)
+                    rankings = version.placed(rankings)
                     found["looks"] += int(np.count_nonzero(rankings.shown[0, : clicks[0] + 1] >= 0))
                     found["bits"] += float(log_loss(learner.ranker.state, rankings.shown, clicks, usual))
                     found["usual_bits"] += float(log_loss(nobody.ranker.state, rankings.shown, clicks, usual))
                     if visit.click is not None and visit.shown[visit.click] >= 0:
                         if visit.query not in shown:
-                            shown[visit.query] = _would_show(learner)
+                            ranking = learner.ranker.copied().rank_arrays(1)  # a copy: it learns nothing here
+                            shown[visit.query] = set(version.numbers(ranking.shown[0].tolist()))
                         found["clicks"] += 1
                         found["found"] += visit.shown[visit.click] in shown[visit.query]
         return found
-
-
-def _would_show(learner: QueryLearner) -> set[int]:
-    """Return the documents that a learner would show next, without changing it."""
-    ranker = learner.ranker.copied()
-    return set(learner.edition.numbers(ranker.rank_arrays(1).shown[0].tolist()))
 
 
 def _check_able(log: ImportedLog) -> None:

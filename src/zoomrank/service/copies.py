@@ -63,8 +63,8 @@ class Copies:
         """Copy what a query has learned; an unknown query is copied as an empty learner and stays unknown."""
         known = await self._engine.learners.find(served, query)
         number, content = (NO_LEARNER, None) if known is None else (known.number, known.snapshot())
-        edition = served.edition if known is None else known.edition
-        learner = QueryLearner.restored(number, served.editions, served.settings, edition.number, content)
+        version = served.version if known is None else known.version
+        learner = QueryLearner.restored(number, served.versions, served.settings, version.number, content)
         name = copy_name(partition_of(served.home.id, query))
         copy = Copy(name, served, query, learner, self._engine.now())
         self._drop_idle()
@@ -98,13 +98,13 @@ class Copies:
         """Rank for one visitor; the impression's name is valid for this copy only."""
         learner, served = copy.learner, copy.served
         now = round(self._engine.now(), 3)
-        if learner.edition is not served.edition:
-            learner.move(served.edition, now)
+        if learner.version is not served.version:
+            learner.move(served.version, now)
         loan = self._engine.next_loan(served, learner)
         event, ranking = learner.show(now, served.settings.slots, None, loan)
         if len(learner.waiting) > MOST_WAITING:
             learner.close(next(iter(learner.waiting)), UNSEEN, event.time)
-        return str(event.number), learner.edition.describe(ranking.shown[0])
+        return str(event.number), learner.version.describe(ranking.shown[0])
 
     def feedback(self, copy: Copy, told: Sequence[tuple[str, ImpressionFeedback]]) -> list[dict[str, Any]]:
         """Learn from feedback; each item succeeds or fails by itself."""
@@ -124,7 +124,7 @@ class Copies:
         if learner.outcome_of(number) != WAITING:
             raise ContradictionError("This impression already has feedback.")
         ranking = learner.shown_at(number)
-        acts = answer.acts(copy.served.edition.ids(ranking.shown[0]))
+        acts = answer.acts(copy.served.version.ids(ranking.shown[0]))
         learner.answer(number, acts, answer.left, self._engine.now(), ranking)
         return "noted" if number in learner.waiting else "learned"
 

@@ -25,18 +25,11 @@ from zoomrank.service.catalogue_updates import CatalogueUpdates
 from zoomrank.service.click_import import LogImporter
 from zoomrank.service.errors import ExpiredError, NotFoundError, StorageError, UnprocessableError, VoidedError
 from zoomrank.service.experiments import Assignment, ExperimentRegistry
-from zoomrank.service.feedback import (
-    ImpressionFeedback,
-    ImpressionSigner,
-    acts_of_notes,
-    acts_of_outcome,
-    notes_after_end,
-)
+from zoomrank.service.feedback import ImpressionFeedback, acts_of_notes, acts_of_outcome, notes_after_end
 from zoomrank.service.idempotency import IdempotencyKeys, request_digest
 from zoomrank.service.learners.housekeeping import Housekeeper
-from zoomrank.service.learners.learner_cache import NewLearner
-from zoomrank.service.learners.learner_events import LearnerEvents
-from zoomrank.service.learners.limits import FeedbackDeadline, QueryQuota
+from zoomrank.service.learners.learner_events import LearnerEvents, NewLearner
+from zoomrank.service.learners.limits import FeedbackDeadline
 from zoomrank.service.learners.query_learner import QueryLearner, warm_up
 from zoomrank.service.learners.void import ImpressionFilter, VoidService
 from zoomrank.service.rank_options import DEFAULTS, Caller, RankOptions, ResolvedOptions
@@ -47,13 +40,14 @@ from zoomrank.service.storage.events import (
     WAITING,
     Event,
     EventTags,
+    ImpressionSigner,
     Outcome,
     is_note,
     known_propensities,
     unpack,
 )
 from zoomrank.service.storage.ownership import Ownership, OwnsEverything, partition_in
-from zoomrank.service.storage.store import Store
+from zoomrank.service.storage.store import EngineContext, Store
 from zoomrank.spaces import DocumentId, DocumentTree
 from zoomrank.types import Array
 
@@ -82,35 +76,36 @@ class Engine:
         self.now = now
         self.ready = False
         self.signer = ImpressionSigner(store.read.about("secret"))
-        self.patience = FeedbackDeadline(now, steady)
-        self.collections = CollectionRegistry(store, folder, now, ownership, warm_up)
-        by_id = self.collections.by_id
-        self.ledger = LearnerEvents(store, by_id, budget, now, self.patience, QueryQuota(steady), ownership)
-        self.journal, self.learners = self.ledger.journal, self.ledger.learners
-        self.repeats = IdempotencyKeys(store, steady, ownership)
-        self.importing = LogImporter(store, self.ledger)
-        self.undoing = VoidService(store, self.ledger, now)
-        self.experiments = ExperimentRegistry(store, self.collections, self.ledger, now, ownership)
-        self.changing = CatalogueUpdates(store, self.collections, self.experiments, self.ledger, now)
-        self.sweeper = Housekeeper(store, self.ledger, self.undoing, by_id, self.patience, ownership, now, steady)
-        self._sweeping: asyncio.Task[None] | None = None
+        self.feedback_deadline = FeedbackDeadline(now, steady)
+        context = EngineContext(store, ownership, now, steady)
+        self.collections = CollectionRegistry(context, folder, warm_up)
+        by_id, deadline = self.collections.by_id, self.feedback_deadline
+        self.learner_events = events = LearnerEvents(context, by_id, budget, deadline)
+        self.write_queue, self.learners = events.write_queue, events.learners
+        self.idempotency_keys = IdempotencyKeys(context)
+        self.importer = LogImporter(store, events)
+        self.void_service = VoidService(context, events)
+        self.experiments = ExperimentRegistry(context, self.collections, events)
+        self.updates = CatalogueUpdates(context, self.collections, self.experiments, events)
+        self.housekeeper = Housekeeper(context, events, self.void_service, by_id, deadline)
+        self._housekeeping: asyncio.Task[None] | None = None
         self._one_at_a_time: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # later answers to each
 
-    async def start(self, sweeping: bool = True) -> None:
-        """Compile the kernels and read the store. Learners are read when they are needed. Without `sweeping` the
-        caller has to call `sweep` from time to time.
+    async def start(self, housekeeping: bool = True) -> None:
+        """Compile the kernels and read the store. Learners are read when they are needed. Without `housekeeping` the
+        caller has to call `housekeep` from time to time.
         """
         self._warm_up()
         self.collections.start()
-        self.patience.renew()
-        self.ledger.start()
-        self.repeats.start()
+        self.feedback_deadline.renew()
+        self.learner_events.start()
+        self.idempotency_keys.start()
         self.experiments.start()
         if self.ownership.is_coordinator:
             await self.experiments.tidy()
-        self.sweeper.start()
-        if sweeping:
-            self._sweeping = asyncio.create_task(self.sweeper.run())
+        self.housekeeper.start()
+        if housekeeping:
+            self._housekeeping = asyncio.create_task(self.housekeeper.run())
         self.ready = True
 
     def _warm_up(self) -> None:
@@ -122,31 +117,31 @@ class Engine:
     async def stop(self) -> None:
         """Write every learner down, so that the next start is quick."""
         self.ready = False
-        self._stop_sweeping()
+        self._stop_housekeeping()
         self.collections.stop()
-        await self.importing.stop()
-        if self._sweeping is not None:
+        await self.importer.stop()
+        if self._housekeeping is not None:
             with contextlib.suppress(asyncio.CancelledError):
-                await self._sweeping
+                await self._housekeeping
         try:
             with contextlib.suppress(StorageError):  # the log has everything anyway
                 await self.learners.write_all()
             with contextlib.suppress(StorageError):
-                await self.journal.close()
+                await self.write_queue.close()
         finally:
             self.store.close()
 
     async def abandon(self) -> None:
         """End as a crash does: nothing more is written. For tests of crashes."""
         self.ready = False
-        self._stop_sweeping()
+        self._stop_housekeeping()
         self.collections.stop()
-        await self.journal.abandon()
+        await self.write_queue.abandon()
         self.store.close()
 
-    def _stop_sweeping(self) -> None:
-        if self._sweeping is not None:
-            self._sweeping.cancel()
+    def _stop_housekeeping(self) -> None:
+        if self._housekeeping is not None:
+            self._housekeeping.cancel()
 
     # Ranking and learning.
 
@@ -178,12 +173,12 @@ class Engine:
             return event
 
         try:
-            found = await (show() if request is None else self.repeats.once(request, show))
+            found = await (show() if request is None else self.idempotency_keys.once(request, show))
         except _NothingToShow:
             return "", []
         name = self.signer.name(found.learner, found.number, found.time)
         if described is None:
-            described = served.edition.describe_numbered(await self._shown(found.learner, found.number))
+            described = served.version.describe_numbered(await self._shown(found.learner, found.number))
         return name, described
 
     async def _show(
@@ -194,27 +189,27 @@ class Engine:
         new = NewLearner(served.about(options.about), caller.digest or b"")
         if met.mark is not None and not served.bandit.counts_visits:
             options = options.without_order()  # only learners of other arms can begin with it
-        edition = served.edition
-        resolved = _resolved(options, edition, served.settings)  # before a learner is made in vain
+        version = served.version
+        resolved = _resolved(options, version, served.settings)  # before a learner is made in vain
         learner = await self.learners.find(served, query, new)
         assert learner is not None  # noqa: S101
-        if edition is not served.edition:  # documents were changed meanwhile
-            edition = served.edition
-            resolved = _resolved(options, edition, served.settings)
+        if version is not served.version:  # documents were changed meanwhile
+            version = served.version
+            resolved = _resolved(options, version, served.settings)
         time = round(self.now(), 3)
-        self.ledger.move_to_newest(served, learner, time)
+        self.learner_events.move_to_newest(served, learner, time)
         loan = self.next_loan(served, learner)
-        marks = EventTags(request, caller.digest, met.mark)
+        tags = EventTags(request, caller.digest, met.mark)
         try:
             event, ranking = learner.show(
-                time, resolved.slots, resolved.allowed, loan, marks, resolved.order, resolved.is_exact
+                time, resolved.slots, resolved.allowed, loan, tags, resolved.order, resolved.is_exact
             )
         except ZoomrankError as error:
             raise UnprocessableError(str(error)) from error
-        self.ledger.append(served, learner, event)
+        self.learner_events.append(served, learner, event)
         self.experiments.count(met)
-        await self.journal.written()
-        return event, edition.describe(ranking.shown[0])
+        await self.write_queue.written()
+        return event, version.describe(ranking.shown[0])
 
     def next_loan(self, served: ServedCollection, learner: QueryLearner) -> GrantedLoan | None:
         """Return the reports that a learner borrows before its next ranking, if it exchanges any; changes nothing."""
@@ -235,11 +230,11 @@ class Engine:
         if before != WAITING:
             return await self._answer_later(name, answer, before)
         ranking = learner.shown_at(number)
-        acts = answer.acts(served.edition.ids(ranking.shown[0]))
+        acts = answer.acts(served.version.ids(ranking.shown[0]))
         events = learner.answer(number, acts, answer.left, self.now(), ranking)
         for event in events:
-            self.ledger.append(served, learner, event)
-        await self.journal.written()
+            self.learner_events.append(served, learner, event)
+        await self.write_queue.written()
         if not events:
             return "repeated"
         return "noted" if is_note(events[-1].outcome) else "learned"
@@ -250,10 +245,10 @@ class Engine:
         outcome = learner.outcome_of(number)
         _check_open(outcome)
         if outcome != WAITING or number in learner.seen:  # feedback implies that it was seen
-            await self.journal.written()
+            await self.write_queue.written()
             return "repeated"
-        self.ledger.append(served, learner, learner.confirm(number, self.now()))
-        await self.journal.written()
+        self.learner_events.append(served, learner, learner.confirm(number, self.now()))
+        await self.write_queue.written()
         return "noted"
 
     async def _impression(self, name: str) -> tuple[ServedCollection, QueryLearner, int]:
@@ -265,7 +260,7 @@ class Engine:
         if served is None or served.removed or learner is None or impression.number >= learner.ranker.made:
             raise NotFoundError("This impression is not known here: it was never written down.")
         within = served.settings.feedback_within
-        if impression.time < self.patience.began(within) and not self.store.database.away:
+        if impression.time < self.feedback_deadline.began(within) and not self.store.database.away:
             raise ExpiredError(f"This impression has expired: feedback is taken for {within:g} seconds.")
         return served, learner, impression.number
 
@@ -273,7 +268,7 @@ class Engine:
         """Take feedback on an impression that has had some: it may be repeated, or add what teaches nothing more."""
         _check_open(before)
         async with self._one_at_a_time.setdefault(name, asyncio.Lock()):
-            await self.journal.written()  # the first may still be on its way to the disk, and may not get there
+            await self.write_queue.written()  # the first may still be on its way to the disk, and may not get there
             impression = self.signer.read(name)
             lines = await asyncio.to_thread(self.store.read.impression, impression.learner, impression.number)
             served, learner, number = await self._impression(name)
@@ -281,8 +276,8 @@ class Engine:
             if outcome == before:  # else it is void by now, or its end got lost
                 notes = _later_notes(served, lines, answer, before)
                 for note in notes:
-                    self.ledger.append(served, learner, learner.remember(number, note, self.now()))
-                await self.journal.written()
+                    self.learner_events.append(served, learner, learner.remember(number, note, self.now()))
+                await self.write_queue.written()
                 return "noted" if notes else "repeated"
         return await self.answer(name, answer)
 
@@ -300,13 +295,14 @@ class Engine:
         lines = await asyncio.to_thread(self.store.read.impression, learner, number)
         if not lines and await asyncio.to_thread(self.store.read.has_base, learner):  # it was long ago
             raise ExpiredError("This impression has expired.")
-        return _shown_in(lines)
+        numbers: Array = _ranking_in(lines).shown[0]
+        return numbers
 
     async def void(self, served: ServedCollection, span: ImpressionFilter, dry_run: bool = False) -> tuple[int, int]:
         """Void impressions, as if they had never been; returns how many, and of how many queries."""
         impressions, queries = 0, set()
         for one in self.collections.resolve_name(served):
-            found = await self.undoing.find(one, span)
+            found = await self.void_service.find(one, span)
             for learner, numbers in found.items():
                 if partition_in(learner) not in self.ownership:  # its owner does that
                     continue
@@ -314,12 +310,12 @@ class Engine:
                 queries.add(learner if key is None else key[1])
                 impressions += len(numbers)
                 if not dry_run:
-                    await self.undoing.void(one, learner, numbers)
+                    await self.void_service.void(one, learner, numbers)
         return impressions, len(queries)
 
     async def remove_query(self, served: ServedCollection, query: str) -> None:
         """Remove a query with its learners."""
-        removed = [await self.undoing.remove(one, query) for one in self.collections.resolve_name(served)]
+        removed = [await self.void_service.remove(one, query) for one in self.collections.resolve_name(served)]
         if not any(removed):
             raise NotFoundError(f"Nobody has asked “{query}” in “{served.name}” yet.")
 
@@ -333,19 +329,19 @@ class Engine:
     @property
     def outcomes(self) -> dict[int, Counter[Outcome]]:
         """Outcome counts per collection."""
-        return self.ledger.outcomes
+        return self.learner_events.outcomes
 
     def outcomes_of(self, served: ServedCollection) -> Counter[Outcome]:
         """Return the outcome counts of a collection, in all arms of its experiments."""
         return sum((self.outcomes[one.id] for one in self.collections.resolve_name(served)), Counter())
 
-    async def sweep(self) -> None:
+    async def housekeep(self) -> None:
         """Do now what is done every second."""
-        await self.sweeper.sweep()
+        await self.housekeeper.housekeep()
 
 
-def _resolved(options: RankOptions, edition: ServedVersion, settings: Settings) -> ResolvedOptions:
-    resolved = options.resolve(edition, settings)
+def _resolved(options: RankOptions, version: ServedVersion, settings: Settings) -> ResolvedOptions:
+    resolved = options.resolve(version, settings)
     if not resolved.slots:
         raise _NothingToShow
     return resolved
@@ -363,16 +359,10 @@ def _later_notes(
     served: ServedCollection, lines: Sequence[Event], answer: ImpressionFeedback, before: Outcome
 ) -> list[Outcome]:
     """Return the notes of feedback on an impression that has had some, given its log lines."""
-    shown, by = served.edition.ids(_shown_in(lines)), served.settings.satisfied_by
+    shown, by = served.version.ids(_ranking_in(lines).shown[0]), served.settings.satisfied_by
     known = acts_of_notes([line.outcome for line in lines if is_note(line.outcome)])
     known = known.and_(acts_of_outcome(before, by))
     return notes_after_end(known, answer.acts(shown), answer.left, before, len(shown), by)
-
-
-def _shown_in(lines: Sequence[Event]) -> Array:
-    """Return the documents that were shown, by log lines of an impression."""
-    documents: Array = _ranking_in(lines).shown[0]
-    return documents
 
 
 def _ranking_in(lines: Sequence[Event]) -> RankingArrays:

@@ -8,106 +8,91 @@ from zoomrank.errors import ZoomrankError
 class ServiceError(ZoomrankError):
     """A request that is rejected."""
 
-    status = 400
-    code = "bad_request"
+    status, code = 400, "bad_request"
 
 
 class NotFoundError(ServiceError):
     """No such collection, query or impression."""
 
-    status = 404
-    code = "unknown"
+    status, code = 404, "unknown"
 
 
 class ExistsError(ServiceError):
     """A collection of this name exists already."""
 
-    status = 409
-    code = "exists"
+    status, code = 409, "exists"
 
 
 class ContradictionError(ServiceError):
     """The impression already has different feedback."""
 
-    status = 409
-    code = "contradiction"
+    status, code = 409, "contradiction"
 
 
 class ExpiredError(ServiceError):
     """The feedback is too late."""
 
-    status = 410
-    code = "expired"
+    status, code = 410, "expired"
 
 
 class VoidedError(ServiceError):
     """The impression was voided."""
 
-    status = 410
-    code = "voided"
+    status, code = 410, "voided"
 
 
 class KeyReusedError(ServiceError):
     """The idempotency key was used for another request."""
 
-    status = 422
-    code = "key_reused"
+    status, code = 422, "key_reused"
 
 
 class QuotaExceededError(ServiceError):
     """More new queries than the quota allows."""
 
-    status = 429
-    code = "too_many"
+    status, code = 429, "too_many"
 
 
 class MalformedError(ServiceError):
     """The request is malformed."""
 
-    status = 422
-    code = "malformed"
+    status, code = 422, "malformed"
 
 
 class UnprocessableError(ServiceError):
     """The request is well formed but cannot be carried out."""
 
-    status = 422
-    code = "unusable"
+    status, code = 422, "unusable"
 
 
 class MissingKeyError(ServiceError):
     """The API key is missing or unknown."""
 
-    status = 401
-    code = "missing_key"
+    status, code = 401, "missing_key"
 
 
 class ForbiddenError(ServiceError):
     """The API key does not permit this."""
 
-    status = 403
-    code = "forbidden"
+    status, code = 403, "forbidden"
 
 
 class BodyTooLargeError(ServiceError):
     """The body exceeds the size limit."""
 
-    status = 413
-    code = "too_large"
+    status, code = 413, "too_large"
 
 
 class MediaTypeError(ServiceError):
     """The media type of the body is not supported."""
 
-    status = 415
-    code = "media"
+    status, code = 415, "media"
 
 
 class StorageError(ServiceError):
     """Nothing could be stored, so nothing was done."""
 
-    status = 503
-    code = "storage"
+    status, code = 503, "storage"
 
 
 class StoppingError(StorageError):
@@ -124,8 +109,7 @@ class DamagedError(StorageError):
 class NotOwnerError(StorageError):
     """Another replica owns this partition."""
 
-    status = 421
-    code = "elsewhere"
+    status, code = 421, "elsewhere"
 
     def __init__(self) -> None:
         super().__init__("Another replica owns this partition now: retry.")

@@ -15,7 +15,7 @@ import asyncio
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -27,10 +27,8 @@ from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.catalogue.settings import Settings
 from zoomrank.service.errors import ExistsError, NotFoundError, UnprocessableError
 from zoomrank.service.learners.learner_events import LearnerEvents
-from zoomrank.service.storage.events import ArmRef
-from zoomrank.service.storage.ownership import Ownership
-from zoomrank.service.storage.rows import MINUTE, ArmOutcome, StoredExperiment
-from zoomrank.service.storage.store import Store
+from zoomrank.service.storage.events import MINUTE, ArmOutcome, ArmRef, StoredExperiment
+from zoomrank.service.storage.store import EngineContext
 from zoomrank.service.storage.store_reader import StoredCollection
 from zoomrank.types import Array
 
@@ -126,19 +124,10 @@ class _CollectionExperiments:
 class ExperimentRegistry:
     """All experiments, the assignment of visitors, and changes to experiments."""
 
-    def __init__(
-        self,
-        store: Store,
-        collections: CollectionRegistry,
-        ledger: LearnerEvents,
-        now: Callable[[], float],
-        ownership: Ownership,
-    ) -> None:
-        self._store = store
+    def __init__(self, context: EngineContext, collections: CollectionRegistry, learner_events: LearnerEvents) -> None:
+        self._store, self._ownership, self._now, _ = context
         self._collections = collections
-        self._learner_events = ledger
-        self._now = now
-        self._ownership = ownership
+        self._learner_events = learner_events
         self._last = 0
         self._of: dict[int, _CollectionExperiments] = {}
         self._changing = asyncio.Lock()  # one experiment is changed at a time
@@ -204,7 +193,7 @@ class ExperimentRegistry:
         """Record that a visitor counts, in the same write as their impression."""
         if assigned.mark is not None and assigned.visitor is not None:
             self._learner_events.counted[assigned.mark.experiment].add(assigned.visitor)
-            self._learner_events.journal.add_visitor(assigned.mark.experiment, assigned.visitor)
+            self._learner_events.write_queue.batch.visitors.append((assigned.mark.experiment, assigned.visitor))
 
     # Lookup.
 
@@ -283,9 +272,7 @@ class ExperimentRegistry:
 
     async def _remove(self, experiment: CollectionExperiment) -> None:
         async with self._changing:
-            await asyncio.to_thread(
-                self._store.drop_experiment, experiment.id
-            )  # its arms are dropped below, or by `tidy` later
+            await asyncio.to_thread(self._store.drop_experiment, experiment.id)  # its arms below, or by `tidy`
             del self._of[experiment.home.id].by_name[experiment.name]
             self._learner_events.counted.pop(experiment.id, None)
             for arm in self._idle(experiment.home):
@@ -352,7 +339,7 @@ class ExperimentRegistry:
             number = self._collections.next_number()
             called = arm_name(home.name, name, arm.name)
             stored = StoredCollection(number, called, self._now(), settings.model_dump_json(), home.id)
-            new = ServedCollection(stored, settings, home.editions.for_arm(settings), home)
+            new = ServedCollection(stored, settings, home.versions.for_arm(settings), home)
             self._collections.warm_up(new)
             made.append(ExperimentArm(arm.name, arm.share, new))
         return made
@@ -402,11 +389,9 @@ def _check(arms: Sequence[ArmSpec]) -> None:
         )
 
 
-# Results of an experiment: visitors and satisfied visitors per arm, and differences between arms.
-#
-# Visitors count in order of arrival, up to the first minute with a visitor whose outcome is still open. A click is
-# reported at once and leaving often is not, so counting answers as they arrive would favour the arm whose visitors are
-# quicker.
+# Results of an experiment: visitors and satisfied visitors per arm, and differences between arms. Visitors count in
+# order of arrival, up to the first minute with a visitor whose outcome is still open. A click is reported at once and
+# leaving often is not, so counting answers as they arrive would favour the arm whose visitors are quicker.
 
 _MOST_POINTS = 150
 Rows = Sequence[tuple[int, int, int, int]]  # minute, arm, outcome, count
@@ -430,7 +415,7 @@ def result(experiment: CollectionExperiment, rows: Rows) -> dict[str, Any]:
             "visitors": int(came[number]),
             "counted": int(_answered(told)[:, number].sum()),
             "satisfied": int(told[:, number, ArmOutcome.SATISFIED].sum()),
-            "difference": None if number == 0 else _last(compared[number - 1]),
+            "difference": None if number == 0 else _at(compared[number - 1], -1),
         }
         for number, arm in enumerate(experiment.arms)
     ]
@@ -506,11 +491,7 @@ def _answered(counts: Array) -> Array:
 
 def _points(known: int) -> Array:
     """Return indices of at most `_MOST_POINTS` minutes, including the last."""
-    return (
-        np.unique(np.linspace(0, known - 1, min(known, _MOST_POINTS)).round().astype(int))
-        if known
-        else np.zeros(0, int)
-    )
+    return np.unique(np.linspace(0, known - 1, min(known, _MOST_POINTS)).round().astype(int))
 
 
 def _compared(experiment: CollectionExperiment, minutes: Array, told: Array, number: int, at: Array) -> Differences:
@@ -529,10 +510,12 @@ def _compared(experiment: CollectionExperiment, minutes: Array, told: Array, num
     return difference(other, first, share, 1 - (1 - LEVEL) / (len(arms) - 1), at)
 
 
-def _last(compared: Differences) -> dict[str, float] | None:
-    if not len(compared.visitors) or not compared.visitors[-1]:
+def _at(compared: Differences, index: int) -> dict[str, float] | None:
+    """Return a difference after one of the compared minutes; None without visitors."""
+    if not compared.visitors[index:][:1].any():
         return None
-    return {"estimate": float(compared.estimate[-1]), "low": float(compared.low[-1]), "high": float(compared.high[-1])}
+    names = ("estimate", "low", "high")
+    return {name: float(getattr(compared, name)[index]) for name in names}
 
 
 def _point(minutes: Array, told: Array, compared: Sequence[Differences], at: Array, index: int) -> dict[str, Any]:
@@ -543,10 +526,5 @@ def _point(minutes: Array, told: Array, compared: Sequence[Differences], at: Arr
         "time": float((minutes[at[index]] + 1) * MINUTE),
         "visitors": answered.tolist(),
         "satisfied": satisfied.tolist(),
-        "differences": [
-            {"estimate": float(one.estimate[index]), "low": float(one.low[index]), "high": float(one.high[index])}
-            if one.visitors[index]
-            else None
-            for one in compared
-        ],
+        "differences": [_at(one, index) for one in compared],
     }

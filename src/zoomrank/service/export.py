@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -20,7 +21,7 @@ from zoomrank.errors import ParameterError
 from zoomrank.rankers.feedback import VisitorActions
 from zoomrank.service.catalogue.settings import Settings
 from zoomrank.service.catalogue.version_history import VersionHistory
-from zoomrank.service.feedback import ImpressionSigner, acts_of_notes, acts_of_outcome
+from zoomrank.service.feedback import acts_of_notes, acts_of_outcome
 from zoomrank.service.storage.events import (
     ABANDONED,
     SEEN,
@@ -29,6 +30,7 @@ from zoomrank.service.storage.events import (
     VOIDED,
     WAITING,
     Event,
+    ImpressionSigner,
     bounds,
     is_note,
     is_satisfied,
@@ -95,7 +97,7 @@ def pages(
 
 def _row(signer: ImpressionSigner, one: ExportSource, query: str, shown: Event, more: list[Event]) -> Row:
     content = shown.shown or b""
-    ranking, asker = unpack(content), unpack_parts(content).marks.asker
+    ranking, caller = unpack(content), unpack_parts(content).tags.caller
     ids = one.ids(ranking.shown[0])
     end = next((line for line in more if is_satisfied(line.outcome) or line.outcome in _ENDS), None)
     outcome = WAITING if end is None else end.outcome
@@ -117,7 +119,7 @@ def _row(signer: ImpressionSigner, one: ExportSource, query: str, shown: Event, 
         "seen": SEEN in kinds,
         "answered": None if end is None else end.time,
         "void": VOIDED in kinds,
-        "asker": None if asker is None else asker.hex(),
+        "asker": None if caller is None else caller.hex(),
     }
 
 
@@ -147,7 +149,7 @@ def write_parquet(file: IO[bytes], some: Iterable[list[Row]], rows_at_once: int 
     """Write pages to a Parquet file in row groups; return the number of rows."""
     count, waiting, writer = 0, list[Row](), None
     try:
-        for rows in _and_then_nothing(some):
+        for rows in chain(some, [None]):
             waiting += rows or []
             if rows is None or len(waiting) >= rows_at_once:
                 if writer is None:
@@ -160,11 +162,6 @@ def write_parquet(file: IO[bytes], some: Iterable[list[Row]], rows_at_once: int 
         if writer is not None:
             writer.close()
     return count
-
-
-def _and_then_nothing(some: Iterable[list[Row]]) -> Iterator[list[Row] | None]:
-    yield from some
-    yield None
 
 
 def _table(rows: list[Row], columns: arrow.Schema) -> arrow.Table:

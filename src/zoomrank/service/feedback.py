@@ -7,14 +7,11 @@ changes nothing that was learned. `zoomrank.rankers.feedback` derives what a lea
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from zoomrank.rankers.feedback import VisitorActions, satisfied_slot, slot_outcomes
-from zoomrank.service.errors import ContradictionError, NotFoundError, UnprocessableError
+from zoomrank.service.errors import ContradictionError, UnprocessableError
 from zoomrank.service.storage.events import (
     ABANDONED,
     CLICKED,
@@ -25,7 +22,6 @@ from zoomrank.service.storage.events import (
     is_satisfied,
     note_of,
 )
-from zoomrank.service.storage.ownership import partition_in
 from zoomrank.spaces import DocumentId
 
 _NOTHING = VisitorActions()
@@ -133,48 +129,3 @@ def notes_after_end(
     if changes or slot_outcomes(both, slots, satisfied) != slot_outcomes(known, slots, satisfied):
         raise ContradictionError("This impression already has feedback that says otherwise: the first feedback counts.")
     return new_notes(known, acts)
-
-
-# Signed names of impressions: they identify the learner and the time, and cannot be forged.
-
-_FORM = re.compile(r"([0-9a-f]{1,16})-([0-9a-f]{1,16})-([0-9a-f]{1,16})-([0-9a-f]{20})")
-
-
-def partition_of_impression(name: str) -> int | None:
-    """Return the partition in the name of an impression, without checking its signature; None if it is no such name.
-
-    >>> partition_of_impression("3e4-0-18bcfe56800-0123456789abcdef0123")
-    228
-    """
-    found = _FORM.fullmatch(name)
-    return None if found is None else partition_in(int(found[1], 16))
-
-
-class ImpressionId(NamedTuple):
-    """A decoded impression name."""
-
-    learner: int
-    number: int
-    time: float
-
-
-class ImpressionSigner:
-    """Signs impression names with the secret of the store."""
-
-    def __init__(self, secret: str) -> None:
-        self._secret = bytes.fromhex(secret)
-
-    def name(self, learner: int, number: int, time: float) -> str:
-        """Return the name that a visitor's page sends back with its feedback."""
-        plain = f"{learner:x}-{number:x}-{round(time * 1000):x}"
-        return f"{plain}-{self._signature(plain)}"
-
-    def read(self, name: str) -> ImpressionId:
-        """Return the impression of a name; raise unless it was signed by this store."""
-        found = _FORM.fullmatch(name)
-        if found is None or not hmac.compare_digest(self._signature(name.rpartition("-")[0]), found[4]):
-            raise NotFoundError("Unknown impression: send the name that the ranking came with.")
-        return ImpressionId(int(found[1], 16), int(found[2], 16), int(found[3], 16) / 1000)
-
-    def _signature(self, plain: str) -> str:
-        return hashlib.blake2b(plain.encode(), key=self._secret, digest_size=10).hexdigest()

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from zoomrank.service.errors import KeyReusedError, NotOwnerError, StorageError
 from zoomrank.service.storage.events import Event, unpack_parts
-from zoomrank.service.storage.ownership import Ownership
-from zoomrank.service.storage.store import Store
+from zoomrank.service.storage.store import EngineContext
 
 KEPT_FOR = 600.0  # seconds
 MOST_KEPT = 200_000
@@ -42,10 +41,8 @@ class AnsweredRequest(NamedTuple):
 class IdempotencyKeys:
     """Recent requests by idempotency key."""
 
-    def __init__(self, store: Store, steady: Callable[[], float], ownership: Ownership) -> None:
-        self._store = store
-        self._steady = steady
-        self._ownership = ownership
+    def __init__(self, context: EngineContext) -> None:
+        self._store, self._ownership, _, self._steady = context
         self._answered: OrderedDict[bytes, AnsweredRequest] = OrderedDict()
         self._coming: dict[bytes, tuple[bytes, asyncio.Task[Event | AnsweredRequest]]] = {}
         self._unsure: dict[bytes, float] = {}  # failed requests whose write may have succeeded: until when
@@ -125,7 +122,7 @@ class IdempotencyKeys:
 
 
 def _request_of(event: Event) -> bytes | None:
-    return unpack_parts(event.shown or b"\0\0").marks.request
+    return unpack_parts(event.shown or b"\0\0").tags.request
 
 
 def _check(before: bytes, request: bytes) -> None:

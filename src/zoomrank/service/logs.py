@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import logging
 import math
-import re
-import secrets
 import sys
 import time
 from contextvars import ContextVar
@@ -17,19 +14,6 @@ Format = Literal["text", "json"]
 
 REQUEST: ContextVar[str] = ContextVar("REQUEST", default="")  # id of the request being handled
 SELDOM = 60.0  # seconds
-_GIVEN = re.compile(rb"[A-Za-z0-9._-]{1,64}")
-_FIRST, _NUMBERS = secrets.token_hex(6), itertools.count(1)
-
-
-def request_id(given: bytes | None) -> str:
-    """Return the id of a request: the given one if it is valid, or a new one.
-
-    >>> request_id(b"mine-1")
-    'mine-1'
-    """
-    if given is not None and _GIVEN.fullmatch(given):
-        return given.decode()
-    return f"{_FIRST}-{next(_NUMBERS):x}"
 
 
 class RateLimitedLogger:

@@ -66,34 +66,23 @@ class RankOptions(BaseModel):
 
     def fingerprint(self, query: str) -> bytes:
         """Return all that a request asks for; a digest of it is in the log, so its form can never change."""
-        return repr(
-            (
-                query,
-                self.slots,
-                self.eligible,
-                self.excluded,
-                self.about,
-                self.unknown,
-                self.fewer,
-                self.order,
-                self.visitor,
-            )
-        ).encode()
+        among = (self.slots, self.eligible, self.excluded, self.about, self.unknown, self.fewer)
+        return repr((query, *among, self.order, self.visitor)).encode()
 
     def without_order(self) -> RankOptions:
         """Return the same options without the caller's order."""
         return self.model_copy(update={"order": None})
 
-    def resolve(self, edition: ServedVersion, settings: Settings) -> ResolvedOptions:
+    def resolve(self, version: ServedVersion, settings: Settings) -> ResolvedOptions:
         """Return the documents that the options allow in a version of the catalogue."""
         order, is_exact = self.order, settings.shows != "learned"
         if is_exact and settings.shows != "order":
             order = list(settings.shows)
         elif is_exact and order is None:
             raise UnprocessableError("This collection shows the order that you bring: send `order`.")
-        positions = edition.order(order)
-        allowed = edition.eligible(self.eligible, self.excluded, self.unknown == "skip")
-        slots = edition.fillable(allowed, settings.slots if self.slots is None else self.slots, self.fewer)
+        positions = version.order(order)
+        allowed = version.eligible(self.eligible, self.excluded, self.unknown == "skip")
+        slots = version.fillable(allowed, settings.slots if self.slots is None else self.slots, self.fewer)
         return ResolvedOptions(slots, allowed, positions, is_exact)
 
 

@@ -28,9 +28,8 @@ from zoomrank.service.catalogue.version_history import VersionHistory, filled, t
 from zoomrank.service.errors import DamagedError, StorageError
 from zoomrank.service.learners.log_audit import LogAudit, begun, few, read_log_from
 from zoomrank.service.learners.query_learner import QueryCounts, QueryLearner
-from zoomrank.service.storage.events import DAY, VOIDED, Outcome, word_of
+from zoomrank.service.storage.events import DAY, VOIDED, ArmOutcome, ArmVisit, Outcome, Snapshot, StoredReport, word_of
 from zoomrank.service.storage.ownership import count_in
-from zoomrank.service.storage.rows import ArmOutcome, ArmVisit, Snapshot, StoredReport
 from zoomrank.service.storage.store_reader import StoredCollection
 from zoomrank.service.storage.store_snapshot import StoreSnapshot
 
@@ -99,7 +98,7 @@ def _read_collection(
     verdict.checked["collections"] += 1
     try:
         if stored.home is None:  # arms of its experiments share these
-            _check_editions(view, stored, folder, verdict)
+            _check_versions(view, stored, folder, verdict)
         settings = Settings.model_validate_json(stored.settings)
         return ServedCollection(stored, settings, VersionHistory.kept(view.read, stored, settings, folder))
     except (ZoomrankError, ValidationError, OSError, ValueError, KeyError, zlib.error) as error:
@@ -108,11 +107,11 @@ def _read_collection(
         return None
 
 
-def _check_editions(view: StoreSnapshot, stored: StoredCollection, folder: Path, verdict: VerifyReport) -> None:
+def _check_versions(view: StoreSnapshot, stored: StoredCollection, folder: Path, verdict: VerifyReport) -> None:
     """Check that each complete version of the catalogue equals the previous one with its changes applied."""
     made: CollectionVersion | None = None
-    first = view.read.first_edition(stored.id)
-    for row in view.read.changes(stored.id, first - 1, view.read.last_edition(stored.id)):
+    first = view.read.first_version(stored.id)
+    for row in view.read.changes(stored.id, first - 1, view.read.last_version(stored.id)):
         verdict.checked["editions"] += 1
         if made is not None and row.changes is not None:
             made = made.changed(unpack_changes(row.changes))
@@ -135,9 +134,8 @@ def _check_editions(view: StoreSnapshot, stored: StoredCollection, folder: Path,
 
 
 def _same(one: CollectionVersion, other: CollectionVersion) -> bool:
-    trees = one.collection.tree.fingerprint, other.collection.tree.fingerprint
     return (
-        trees[0] == trees[1]
+        one.collection.tree.fingerprint == other.collection.tree.fingerprint
         and np.array_equal(one.documents, other.documents)
         and np.array_equal(one.nodes, other.nodes)
     )
@@ -288,10 +286,10 @@ def _check_learner(
 def _check_snapshot(learner: QueryLearner, snapshot: Snapshot, kind: str = "snapshot") -> list[str]:
     """Compare a snapshot with the learner that the log gives at that place."""
     wrong = []
-    if not learner.is_in(snapshot.edition):
+    if not learner.is_in(snapshot.version):
         return [
-            f"its {kind} is of catalogue version {snapshot.edition}, but the log ends in version "
-            f"{learner.edition.number}"
+            f"its {kind} is of catalogue version {snapshot.version}, but the log ends in version "
+            f"{learner.version.number}"
         ]
     if snapshot.content != learner.snapshot():
         wrong.append(f"its {kind} differs from what its log gives")

@@ -20,9 +20,8 @@ from collections.abc import Callable, Iterable
 
 from zoomrank.service.errors import FencedError, StoppingError, StorageError
 from zoomrank.service.logs import RateLimitedLogger
-from zoomrank.service.storage.events import Event
+from zoomrank.service.storage.events import Batch, Event, Snapshot
 from zoomrank.service.storage.ownership import count_in, partition_in, with_partition
-from zoomrank.service.storage.rows import ArmVisit, Batch, QueryListing, Snapshot, StoredLearner, StoredReport
 from zoomrank.service.storage.store import Store
 
 _QUICK = 0.003  # seconds
@@ -42,7 +41,7 @@ class WriteQueue:
         self._store = store
         self._refused = refused
         self._count = 0  # of the last event in the log
-        self._batch = Batch()
+        self.batch = Batch()  # the next one that is written
         self._waiting: list[asyncio.Future[None]] = []
         self._writing: Batch | None = None
         self._work = threading.Semaphore(0)
@@ -61,22 +60,17 @@ class WriteQueue:
         self._thread.start()
 
     @property
-    def unwritten(self) -> Batch:
-        """The next batch; do not change it."""
-        return self._batch
-
-    @property
     def is_idle(self) -> bool:
         """True if no write is running, so the store has everything outside the batch."""
         return self._writing is None
 
-    # Adding to the batch. Call `written` or `flush` afterwards.
+    # Adding to the batch: its rows may also be added to directly. Call `written` or `flush` afterwards.
 
     def append(self, collection: int, event: Event) -> None:
         """Append an event to the log, and to its collection's counts."""
         self._count += 1
-        self._batch.events.append((self._place(event.learner), event))
-        self._batch.count(collection, event)
+        self.batch.events.append((self._place(event.learner), event))
+        self.batch.count(collection, event)
 
     def _place(self, learner: int) -> int:
         """Return the place in the log of the last event, in the partition of a learner."""
@@ -86,43 +80,15 @@ class WriteQueue:
         """Continue after a place that another owner has used."""
         self._count = max(self._count, count_in(place))
 
-    def discount(self, collection: int, event: Event) -> None:
-        """Subtract a logged event from the counts, since its impression is void."""
-        self._batch.count(collection, event, -1)
-
-    def add_learner(self, learner: StoredLearner) -> None:
-        """Add a new learner."""
-        self._batch.learners.append(learner)
-
-    def add_snapshot(self, learner: int, edition: int, first: int, waiting: int, counts: str, content: bytes) -> None:
+    def add_snapshot(self, learner: int, version: int, first: int, waiting: int, counts: str, content: bytes) -> None:
         """Add a snapshot of a learner after all appended events; later ones refer to impressions from `first` on."""
-        self._batch.snapshots.append(Snapshot(learner, edition, self._place(learner), first, waiting, counts, content))
-
-    def add_report(self, report: StoredReport) -> None:
-        """Add a learner's report to its neighbours, replacing the previous one."""
-        self._batch.reports[report.learner] = report
-
-    def count_in_arm(self, visit: ArmVisit, times: int = 1) -> None:
-        """Add to the visitor counts of an experiment, or subtract (-1)."""
-        self._batch.arm_visits[visit] += times
-
-    def add_visitor(self, experiment: int, visitor: bytes) -> None:
-        """Record that a visitor counts in an experiment."""
-        self._batch.visitors.append((experiment, visitor))
-
-    def list_query(self, learner: int, listed: QueryListing) -> None:
-        """Update the counts by which queries are listed."""
-        self._batch.listed[learner] = listed
-
-    def say(self, name: str, value: str) -> None:
-        """Store a named fact, together with the events that it belongs to."""
-        self._batch.said[name] = value
+        self.batch.snapshots.append(Snapshot(learner, version, self._place(learner), first, waiting, counts, content))
 
     # Waiting and writing.
 
     async def flush(self) -> None:
         """Wait until everything is durable."""
-        if self._batch:
+        if self.batch:
             await self.written()
 
     def written(self) -> asyncio.Future[None]:
@@ -139,8 +105,8 @@ class WriteQueue:
 
     def _hand_over(self) -> None:
         if self._writing is None and self._waiting and not self._hold_back():
-            self._writing, waiting = self._batch, self._waiting
-            self._batch, self._waiting = Batch(), []
+            self._writing, waiting = self.batch, self._waiting
+            self.batch, self._waiting = Batch(), []
             if self._is_quick():
                 began = time.perf_counter()
                 failure = self._write(self._writing)
@@ -153,12 +119,12 @@ class WriteQueue:
 
     def _hold_back(self) -> bool:
         """Return whether to wait a moment, once, for a small batch to grow."""
-        few = _LARGE_BATCH <= self._wrote > 2 * len(self._batch.events)
+        few = _LARGE_BATCH <= self._wrote > 2 * len(self.batch.events)
         self._held_back = few and not self._held_back
         if self._held_back:
             asyncio.get_running_loop().call_later(_MOMENT, self._hand_over)
         else:
-            self._wrote = len(self._batch.events)
+            self._wrote = len(self.batch.events)
         return self._held_back
 
     def _is_quick(self) -> bool:
@@ -194,8 +160,8 @@ class WriteQueue:
         if failure is not None:
             self.failures += 1
             self._rate_limited.say(failure)
-            late, more = self._batch, self._waiting  # they build on lost events
-            self._batch, self._waiting = Batch(), []
+            late, more = self.batch, self._waiting  # they build on lost events
+            self.batch, self._waiting = Batch(), []
             waiting = waiting + more
             try:
                 self._refused(batch)
@@ -208,8 +174,8 @@ class WriteQueue:
 
     async def discard(self) -> None:
         """Drop the batch that is not being written yet, and reject its waiting callers."""
-        late, waiting = self._batch, self._waiting
-        self._batch, self._waiting = Batch(), []
+        late, waiting = self.batch, self._waiting
+        self.batch, self._waiting = Batch(), []
         self._refused(late)
         _tell(waiting, FencedError())
         while self._writing is not None:
@@ -225,7 +191,7 @@ class WriteQueue:
     async def abandon(self) -> None:
         """Stop after the running write and drop the rest, as a crash would."""
         self._closed = True
-        self._batch, waiting, self._waiting = Batch(), self._waiting, []
+        self.batch, waiting, self._waiting = Batch(), self._waiting, []
         _tell(waiting, StoppingError())
         while self._writing is not None:
             await asyncio.sleep(0.001)

@@ -31,7 +31,7 @@ from zoomrank.queries.loans import (
 from zoomrank.service.catalogue.served_version import ServedVersion
 from zoomrank.service.catalogue.settings import LONGEST_STEP, MOST_DIMENSIONS, MOST_STEPS
 from zoomrank.service.errors import UnprocessableError
-from zoomrank.service.storage.rows import StoredReport
+from zoomrank.service.storage.events import StoredReport
 
 SEPARATOR = " > "  # between the steps of a path
 _MOVE_AT_ONCE = 64  # reports
@@ -44,10 +44,10 @@ _TREES = {"words": QueryTree.by_words, "paths": QueryTree.by_paths, "vectors": Q
 class Neighbours:
     """The queries of one collection, by the ids of their learners."""
 
-    def __init__(self, similar: str, edition: ServedVersion) -> None:
+    def __init__(self, similar: str, version: ServedVersion) -> None:
         self.similar = similar
-        self._edition = edition
-        self._bandit: Any = edition.bandit
+        self._version = version
+        self._bandit: Any = version.bandit
         self._begin()
 
     def _begin(self) -> None:
@@ -154,9 +154,9 @@ class Neighbours:
         """Return whether a learner's next report is due."""
         return answers >= next_exchange_at(self._told.get(learner, 0))
 
-    def report(self, learner: int, state: Any, answers: int, edition: ServedVersion) -> StoredReport:
+    def report(self, learner: int, state: Any, answers: int, version: ServedVersion) -> StoredReport:
         """Take a learner's report, from the version in which it is, and return it for the store."""
-        report = StoredReport(learner, answers, report_to_bytes(edition.numbered_report(report_of(state))))
+        report = StoredReport(learner, answers, report_to_bytes(version.numbered_report(report_of(state))))
         self._take(report)
         return report
 
@@ -164,27 +164,27 @@ class Neighbours:
         """Take a report in its stored form, so that loans are the same after a start."""
         self._told[report.learner] = report.answers
         if report.learner in self.queries:
-            told = self._edition.placed_report(report_from_bytes(report.content))
+            told = self._version.placed_report(report_from_bytes(report.content))
             if not len(told.node):  # all its nodes are gone
                 return
             self.lending.tell(self.queries.number(report.learner), told, report.answers)
 
-    async def move_to_newest(self, edition: ServedVersion) -> None:
+    async def move_to_newest(self, version: ServedVersion) -> None:
         """Remap all reports to a newer version, also those that arrive meanwhile."""
         moved: dict[int, tuple[QueryReport, QueryReport]] = {}
-        before = self._edition
+        before = self._version
         for count, (query, report) in enumerate(list(self.lending.reports.items())):
-            moved[query] = report, edition.placed_report(before.numbered_report(report))
+            moved[query] = report, version.placed_report(before.numbered_report(report))
             if count % _MOVE_AT_ONCE == _MOVE_AT_ONCE - 1:
                 await asyncio.sleep(0)
         newest: dict[int, QueryReport] = {}
         for query, report in self.lending.reports.items():
             known, there = moved.get(query, (None, None))
             if there is None or known is not report:
-                there = edition.placed_report(before.numbered_report(report))
+                there = version.placed_report(before.numbered_report(report))
             newest[query] = there
-        self._edition, self._bandit = edition, edition.bandit
-        self.lending.move_to(edition.tree, newest)
+        self._version, self._bandit = version, version.bandit
+        self.lending.move_to(version.tree, newest)
 
     def grant(self, learner: int) -> GrantedLoan | None:
         """Return the loan for a learner now, with the ids of the lenders; None if no query near it has reported."""

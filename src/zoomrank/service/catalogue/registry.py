@@ -1,7 +1,7 @@
 """`CollectionRegistry`: all collections that are served, by name and by id; new ones are stored before they are.
 
 Everything about a collection is in the store. Its file is mapped into memory from a temporary copy, which is written at
-every start and compared with the digest in the store (`edition_history`): damage to the folder cannot change what is
+every start and compared with the digest in the store (`version_history`): damage to the folder cannot change what is
 served.
 """
 
@@ -31,8 +31,7 @@ from zoomrank.service.errors import (
     StorageError,
     UnprocessableError,
 )
-from zoomrank.service.storage.ownership import Ownership
-from zoomrank.service.storage.store import PIECE, Store
+from zoomrank.service.storage.store import PIECE, EngineContext
 from zoomrank.service.storage.store_reader import StoredCollection
 
 Done = TypeVar("Done")
@@ -43,25 +42,16 @@ _MAPPED_ONCE = "collections"  # the folder from which earlier versions mapped th
 class CollectionRegistry:
     """Collections that are served, and names of those that are being created."""
 
-    def __init__(
-        self,
-        store: Store,
-        folder: Path,
-        now: Callable[[], float],
-        ownership: Ownership,
-        warm_up: Callable[[ServedCollection], None],
-    ) -> None:
+    def __init__(self, context: EngineContext, folder: Path, warm_up: Callable[[ServedCollection], None]) -> None:
         self.folder = folder  # for temporary files
         self.warm_up = warm_up  # compiles the kernels of a collection before its first request
         self.by_name: dict[str, ServedCollection] = {}
         self.by_id: dict[int, ServedCollection] = {}  # arms of experiments, too
         self.arms: dict[str, ServedCollection] = {}  # of experiments, by names that no collection can have
-        self._store = store
-        self._now = now
-        self._ownership = ownership
-        self._last = store.read.last("collections")
+        self._store, self._ownership, self._now, _ = context
+        self._last = self._store.read.last("collections")
         self._coming: set[str] = set()  # names of collections that are being created
-        self.makers = ThreadPoolExecutor(2, "zoomrank-maker")  # so that requests need not wait
+        self.builders = ThreadPoolExecutor(2, "zoomrank-maker")  # so that requests need not wait
         self.when_stopped: list[Callable[[], None]] = []  # called by `stop`, to cancel other work
         self.stopped = False
 
@@ -87,10 +77,10 @@ class CollectionRegistry:
         settings = Settings.model_validate_json(stored.settings)
         home = None if stored.home is None else self.by_id[stored.home]
         if home is None:
-            editions = VersionHistory.kept(self._store.read, stored, settings, self.folder)
+            versions = VersionHistory.kept(self._store.read, stored, settings, self.folder)
         else:
-            editions = home.editions.for_arm(settings)
-        served = ServedCollection(stored, settings, editions, home)
+            versions = home.versions.for_arm(settings)
+        served = ServedCollection(stored, settings, versions, home)
         if served.neighbours is not None:
             served.neighbours.read_back(self._store.read.learners(stored.id), self._store.read.reports(stored.id))
         self.warm_up(served)
@@ -118,7 +108,7 @@ class CollectionRegistry:
         self.stopped = True
         for stop in self.when_stopped:
             stop()
-        self.makers.shutdown(wait=False, cancel_futures=True)
+        self.builders.shutdown(wait=False, cancel_futures=True)
 
     def check_free(self, name: str) -> None:
         """Raise ExistsError if a name is taken."""
@@ -154,7 +144,8 @@ class CollectionRegistry:
             raise StoppingError()
         inside = copy_context()  # so that its log lines have the request id
         try:
-            return await asyncio.get_running_loop().run_in_executor(self.makers, inside.run, _checked, work, otherwise)
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self.builders, inside.run, _checked, work, otherwise)
         except (RuntimeError, asyncio.CancelledError):
             if self.stopped:  # before it was begun
                 raise StoppingError() from None
@@ -227,12 +218,12 @@ class CollectionRegistry:
     def _served(self, number: int, name: str, file: IO[bytes], settings: Settings) -> ServedCollection:
         """Return the collection of a file, with its checksum verified."""
         try:
-            edition = load_version(file, verify=True)
+            version = load_version(file, verify=True)
         except ZoomrankError as error:
             raise UnprocessableError(str(error).replace("This file", "What was sent")) from error
         stored = StoredCollection(number, name, self._now(), settings.model_dump_json())
-        editions = VersionHistory.kept(self._store.read, stored, settings, self.folder, edition)
-        served = ServedCollection(stored, settings, editions)
+        versions = VersionHistory.kept(self._store.read, stored, settings, self.folder, version)
+        served = ServedCollection(stored, settings, versions)
         self.warm_up(served)
         return served
 
@@ -247,11 +238,11 @@ class CollectionRegistry:
             if found.id != served.id:  # so there never will be a row of this one
                 with suppress(StorageError):  # the next start drops it
                     self._store.drop_content(served.id, 0)
-            whole = self._store.read.whole_edition(found.id, 0)
+            whole = self._store.read.whole_version(found.id, 0)
             if whole is None or whole.digest != digest:
                 raise _exists(served.name) from None
             settings = Settings.model_validate_json(found.settings)
-            first = served.edition.edition
+            first = served.version.catalogue
             return ServedCollection(
                 found, settings, VersionHistory.kept(self._store.read, found, settings, self.folder, first)
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from zoomrank.bandits import Bandit
 from zoomrank.errors import UnknownDocumentError
@@ -24,32 +25,32 @@ class ServedCollection:
         self,
         stored: StoredCollection,
         settings: Settings,
-        editions: VersionHistory,
+        versions: VersionHistory,
         home: ServedCollection | None = None,
     ) -> None:
         self.stored = stored
         self.id, self.name = stored.id, stored.name
         self.settings = settings
-        self.editions = editions
+        self.versions = versions
         self.home = home or self  # the collection that owns the documents: for an arm of an experiment, another one
         self.arms: list[ServedCollection] = []  # arms of experiments, which share the documents
         self.removed = False
-        self.neighbours = None if settings.similar == "off" else Neighbours(settings.similar, self.edition)
+        self.neighbours = None if settings.similar == "off" else Neighbours(settings.similar, self.version)
 
     @property
-    def edition(self) -> ServedVersion:
+    def version(self) -> ServedVersion:
         """The newest version, which all requests see from now on."""
-        return self.editions.newest
+        return self.versions.newest
 
     @property
     def tree(self) -> DocumentTree:
         """The tree of the newest version."""
-        return self.edition.tree
+        return self.version.tree
 
     @property
     def bandit(self) -> Bandit:
         """The bandit that all learners of the newest version share."""
-        return self.edition.bandit
+        return self.version.bandit
 
     @property
     def family(self) -> list[ServedCollection]:
@@ -63,7 +64,7 @@ class ServedCollection:
 
     def query(self, asked: str) -> str:
         """Return a query in its normalised spelling; UnusableError if it is empty or too long."""
-        query = self.settings.folded(asked)
+        query = self.folded(asked)
         if not 1 <= len(query) <= LONGEST_QUERY:
             raise UnprocessableError(
                 f"A query has 1 to {LONGEST_QUERY} letters when case, spaces and Unicode forms are folded; "
@@ -94,4 +95,21 @@ class ServedCollection:
 
     def label(self, node: int) -> str:
         """Return a short name of a subtree."""
-        return self.edition.label(node, self.name)
+        return self.version.label(node, self.name)
+
+    def folded(self, query: str) -> str:
+        """Return a query in normalized spelling if spellings are folded."""
+        return folded(query) if self.settings.fold else query
+
+
+def folded(text: str) -> str:
+    """Return a text in normalized spelling.
+
+    >>> folded("  Stra\u00dfe  nach\u3000\uff32om ")
+    'strasse nach rom'
+    """
+    if text.isascii():
+        return " ".join(text.lower().split())
+    while (once := " ".join(unicodedata.normalize("NFKC", text).casefold().split())) != text:
+        text = once  # until it is stable: a normalized query in a link must normalize to itself
+    return text

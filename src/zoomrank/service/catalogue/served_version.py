@@ -32,22 +32,22 @@ class ServedVersion:
     """Documents in their tree, the bandit of its learners, and descriptions of documents."""
 
     def __init__(
-        self, number: int, edition: CollectionVersion, settings: Settings, revision: int | None = None
+        self, number: int, catalogue: CollectionVersion, settings: Settings, revision: int | None = None
     ) -> None:
         self.number = number
         self.settings = settings
-        self.tree = edition.collection.tree
+        self.tree = catalogue.collection.tree
         self.bandit = settings.bandit(self.tree)
         # Requests mostly repeat earlier ones, so results are cached. The caches hold no reference to this version: it
         # is freed as soon as no learner needs it, however large it is.
         self._eligible = lru_cache(_REMEMBERED)(partial(_find_eligible, self.tree.documents))
-        self.take_metadata(edition, number if revision is None else revision)
+        self.take_metadata(catalogue, number if revision is None else revision)
 
-    def take_metadata(self, edition: CollectionVersion, revision: int) -> None:
+    def take_metadata(self, catalogue: CollectionVersion, revision: int) -> None:
         """Serve other titles, urls and texts from now on; the tree, the numbers and the learners stay."""
         self.revision = revision  # the last change of the collection that is served
-        self.edition = edition
-        self.collection = edition.collection
+        self.catalogue = catalogue
+        self.collection = catalogue.collection
         self.document = lru_cache(_DESCRIBED)(partial(_describe, self.collection))
 
     def prepare(self) -> None:
@@ -59,13 +59,13 @@ class ServedVersion:
     @cached_property
     def _as_numbered(self) -> bool:
         """True if positions equal numbers, as they do before the first change."""
-        return bool((self.edition.documents == np.arange(len(self.tree))).all())
+        return bool((self.catalogue.documents == np.arange(len(self.tree))).all())
 
     def numbered(self, ranking: RankingArrays) -> RankingArrays:
         """Return a ranking with documents by number, for the log."""
         if self._as_numbered:
             return ranking
-        documents = self.edition.documents
+        documents = self.catalogue.documents
         return ranking._replace(shown=documents[ranking.shown], pick=documents[ranking.pick])
 
     def placed(self, ranking: RankingArrays) -> RankingArrays:
@@ -78,12 +78,12 @@ class ServedVersion:
     def _positions(self, numbers: Array) -> Array:
         known = numbers >= 0  # an imported ranking may have documents that were not known
         places = np.full(len(numbers), -1, np.int64)
-        places[known] = self.edition.positions(numbers[known])
+        places[known] = self.catalogue.positions(numbers[known])
         return places
 
     def numbers(self, positions: Iterable[int]) -> tuple[int, ...]:
         """Return the numbers of documents, -1 for unknown ones."""
-        documents = self.edition.documents
+        documents = self.catalogue.documents
         return tuple(int(documents[position]) if position >= 0 else -1 for position in positions)
 
     def ids(self, numbers: Array) -> list[DocumentId]:
@@ -94,7 +94,7 @@ class ServedVersion:
 
     def numbered_report(self, report: QueryReport) -> QueryReport:
         """Return a report with nodes by number, to be stored."""
-        return report if self._nodes_as_numbered else with_nodes(report, self.edition.nodes[report.node])
+        return report if self._nodes_as_numbered else with_nodes(report, self.catalogue.nodes[report.node])
 
     def placed_report(self, report: QueryReport) -> QueryReport:
         """Return a stored report with nodes of this tree; without those that are gone, or whose parents are not in it
@@ -102,16 +102,16 @@ class ServedVersion:
         """
         if self._nodes_as_numbered and int(report.node.max(initial=0)) < self.tree.nodes:
             return report
-        return remapped_report(report, self.edition.index[report.node], self.tree.shape.parent)
+        return remapped_report(report, self.catalogue.index[report.node], self.tree.shape.parent)
 
     @cached_property
     def _nodes_as_numbered(self) -> bool:
-        return bool((self.edition.nodes == np.arange(self.tree.nodes)).all())
+        return bool((self.catalogue.nodes == np.arange(self.tree.nodes)).all())
 
     @cached_property
     def crowded(self) -> list[str]:
         """Sentences on the first few places where the tree no longer fits."""
-        return [crowd.says for crowd in self.edition.crowded()[:_MOST_CROWDS]]
+        return [crowd.says for crowd in self.catalogue.crowded()[:_MOST_CROWDS]]
 
     # Eligible documents.
 
@@ -162,7 +162,7 @@ class ServedVersion:
         ]
 
     def _gone(self, number: int) -> dict[str, Any]:
-        return {"id": self.edition.id_of(number) if number >= 0 else None, "title": "", "url": ""}
+        return {"id": self.catalogue.id_of(number) if number >= 0 else None, "title": "", "url": ""}
 
     def title(self, position: int) -> str:
         """Return the title of a document, or else its id."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StringConstraints, model_validator
@@ -72,19 +71,3 @@ class Settings(BaseModel):
                 "off."
             )
         return LoanZooming(tree, **bandit.settings)
-
-    def folded(self, query: str) -> str:
-        """Return a query in normalized spelling if spellings are folded.
-
-        >>> Settings().folded("  Stra\u00dfe  nach\u3000\uff32om ")
-        'strasse nach rom'
-        """
-        return _folded(query) if self.fold else query
-
-
-def _folded(text: str) -> str:
-    if text.isascii():
-        return " ".join(text.lower().split())
-    while (once := " ".join(unicodedata.normalize("NFKC", text).casefold().split())) != text:
-        text = once  # until it is stable: a normalized query in a link must normalize to itself
-    return text

@@ -31,10 +31,9 @@ from zoomrank.service.errors import NotFoundError, StorageError
 from zoomrank.service.storage.store_reader import StoredCollection, StoreReader
 from zoomrank.spaces.document_tree import Remap
 
-# Anonymous temporary files in the folder of the service: uploads, results being built, and mapped collections.
-#
-# Without a name no other process can delete, truncate or alter such a file; truncating a mapped file would crash this
-# process. The system removes it when the process ends, however it ends.
+# Temporary files for uploads, results being built, and mapped collections. Without a name no other process can delete,
+# truncate or alter such a file; truncating a mapped file would crash this process. The system removes it when the
+# process ends, however it ends.
 
 _PIECE = 2**20
 _HAS_THEM = os.name == "posix"  # elsewhere an open file cannot be unlinked
@@ -83,7 +82,7 @@ class Revision(NamedTuple):
 
     number: int
     version: int  # the revision that began its tree
-    edition: CollectionVersion
+    catalogue: CollectionVersion
 
 
 class StoredRevisions:
@@ -98,7 +97,7 @@ class StoredRevisions:
     @property
     def last(self) -> int:
         """The number of the newest revision."""
-        return self._store.last_edition(self._stored.documents)
+        return self._store.last_version(self._stored.documents)
 
     def version_of(self, revision: int) -> int:
         """Return the version that a revision belongs to: the last one up to it that changed the tree."""
@@ -124,19 +123,19 @@ class StoredRevisions:
             after = row.number
         return changes if after == last else None
 
-    def edition_at(self, number: int, begin: Revision | None = None) -> CollectionVersion:
+    def catalogue_at(self, number: int, begin: Revision | None = None) -> CollectionVersion:
         """Rebuild a revision from an earlier one, or from the newest stored file before it, whichever is later."""
-        whole = self._store.whole_edition(self._stored.documents, number)
+        whole = self._store.whole_version(self._stored.documents, number)
         if begin is None or (whole is not None and whole.number > begin.number):
             if whole is None:
                 raise self._damaged()
-            at, edition = whole.number, self._read(whole.number, whole.digest or "")
+            at, catalogue = whole.number, self._read(whole.number, whole.digest or "")
         else:
-            at, edition = begin.number, begin.edition
+            at, catalogue = begin.number, begin.catalogue
         changes = self.changes(at, number)
         if changes is None:
             raise self._damaged()
-        return edition.changed(changes)
+        return catalogue.changed(changes)
 
     def _read(self, number: int, digest: str) -> CollectionVersion:
         """Load a stored file, mapped from a copy of it that only this process has."""
@@ -183,13 +182,13 @@ class VersionHistory:
         if first is not None:
             return cls(ServedVersion(0, first, settings), source)
         last = source.last
-        newest = ServedVersion(source.version_of(last), source.edition_at(last), settings, last)
+        newest = ServedVersion(source.version_of(last), source.catalogue_at(last), settings, last)
         return cls(newest, source)
 
     def for_arm(self, settings: Settings) -> VersionHistory:
         """Return the same versions for learners with other settings; a newer one has to be served in both."""
         newest = self.newest
-        return VersionHistory(ServedVersion(newest.number, newest.edition, settings, newest.revision), self)
+        return VersionHistory(ServedVersion(newest.number, newest.catalogue, settings, newest.revision), self)
 
     def go_on(self, version: ServedVersion) -> None:
         """Serve a newer version."""
@@ -207,9 +206,9 @@ class VersionHistory:
             return None
         changes = self._source.changes(newest.revision, last)
         if changes is not None and is_metadata(changes):
-            return Revision(last, newest.number, newest.edition.changed(changes))
-        begin = Revision(newest.revision, newest.number, newest.edition)
-        return Revision(last, self._source.version_of(last), self._source.edition_at(last, begin))
+            return Revision(last, newest.number, newest.catalogue.changed(changes))
+        begin = Revision(newest.revision, newest.number, newest.catalogue)
+        return Revision(last, self._source.version_of(last), self._source.catalogue_at(last, begin))
 
     def version_of(self, revision: int) -> int:
         """Return the number of the version that a revision belongs to."""
@@ -228,20 +227,20 @@ class VersionHistory:
             if found is None:
                 if self._source is None:
                     raise NotFoundError(f"There is no version {number} of this collection.")
-                edition = self._source.edition_at(number, self._before(number))
-                found = self._known[number] = ServedVersion(number, edition, self.newest.settings)
+                catalogue = self._source.catalogue_at(number, self._before(number))
+                found = self._known[number] = ServedVersion(number, catalogue, self.newest.settings)
             self._keep(found)
             return found
 
-    def edition_at(self, number: int, begin: Revision | None = None) -> CollectionVersion:  # noqa: ARG002
+    def catalogue_at(self, number: int, begin: Revision | None = None) -> CollectionVersion:  # noqa: ARG002
         """Return a version's documents, for the arms of experiments."""
-        return self.at(number).edition
+        return self.at(number).catalogue
 
     def _before(self, number: int) -> Revision | None:
         """Return the newest version in memory before one."""
         near = max((known for known in list(self._known) if known < number), default=None)
         found = None if near is None else self._known.get(near)
-        return None if found is None else Revision(found.revision, found.number, found.edition)
+        return None if found is None else Revision(found.revision, found.number, found.catalogue)
 
     def _keep(self, found: ServedVersion) -> None:
         self._kept[found.number] = found
@@ -251,12 +250,12 @@ class VersionHistory:
             _, gone = self._kept.popitem(last=False)
             size -= _NODE_BYTES * gone.tree.nodes
 
-    def movement(self, before: ServedVersion, after: ServedVersion) -> Remap:
+    def remap(self, before: ServedVersion, after: ServedVersion) -> Remap:
         """Return where everything of one version stands in a later one."""
         key = (before.number, after.number)
         found = self._remaps.get(key)
         if found is None:
-            found = before.edition.remap_to(after.edition)  # which takes long: others need not wait for it
+            found = before.catalogue.remap_to(after.catalogue)  # which takes long: others need not wait for it
             with self._moving:
                 self._remaps[key] = found
                 while len(self._remaps) > 1 and sum(map(_size, self._remaps.values())) > _REMAP_BYTES:
@@ -264,5 +263,5 @@ class VersionHistory:
         return found
 
 
-def _size(movement: Remap) -> int:
-    return sum(array.nbytes for array in movement)
+def _size(remap: Remap) -> int:
+    return sum(array.nbytes for array in remap)

@@ -1,7 +1,7 @@
 """The service over HTTP.
 
 `app` assembles it: `access` checks every request · `fast_path` serves the busiest paths · `routes` all others, by
-subject. `time_limits` limits how long clients may take. `maker` builds collections from uploads (`new_collection`),
-large ones in a `making_process`. They share `known_paths`, `schema` (requests), `error_responses`, `asgi` and
-`metrics`. `page` is the page; `page_data` and `tree_outline` provide its data.
+subject. `listener` has the sockets, and limits how long clients may take. `builder` builds collections from uploads,
+large ones in a `builder_process`. `schema` has the bodies of requests, `metrics` those for Prometheus. `page` is the
+page; `page_data` and `page_details` provide its data.
 """

@@ -1,7 +1,8 @@
-"""`Access`: checks that every request passes first: API keys, body size, timing, logging.
+"""`Access`: what every request passes first: API keys, allowed origins, size of the body, load, logging.
 
 A key has a role. `feedback` keys send feedback, which is all that a browser should be able to do; `rank` keys rank as
-well, `read` keys read, `admin` keys do everything.
+well, `read` keys read, `admin` keys do everything. Pages of allowed origins may send feedback from a browser. Each
+request gets an id, is counted by kind and status, and is timed (`LoadMeter`).
 """
 
 from __future__ import annotations
@@ -9,14 +10,21 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import itertools
 import logging
+import os
 import re
+import secrets
+import socket
 import time
-from collections.abc import Awaitable, Iterable, Mapping
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from zoomrank.errors import ParameterError
+from zoomrank.service.engine import Engine
 from zoomrank.service.errors import (
     BodyTooLargeError,
     ForbiddenError,
@@ -26,17 +34,22 @@ from zoomrank.service.errors import (
     StoppingError,
 )
 from zoomrank.service.http.builder import LINES, is_lines
-from zoomrank.service.http.fast_path import RouteRule, rule_for
-from zoomrank.service.http.metrics import LoadMeter
-from zoomrank.service.http.responses import CALLER, App, Receive, Send, internal_error_response, refusal, send_json
-from zoomrank.service.logs import REQUEST, RateLimitedLogger, request_id
-from zoomrank.service.storage.events import ASKER_SIZE
+from zoomrank.service.http.fast_path import (
+    CALLER,
+    App,
+    Receive,
+    RouteRule,
+    Send,
+    internal_error_response,
+    refusal,
+    rule_for,
+    send_json,
+)
+from zoomrank.service.logs import REQUEST, RateLimitedLogger
+from zoomrank.service.storage.events import CALLER_SIZE
 
-# `AllowedOrigins`: sites whose pages may send feedback directly from a browser (CORS).
-#
-# A browser lets a page call another origin only with that origin's consent. By default the service consents to none;
-# if configured, to feedback only: rankings are requested by a server with a key that browsers must not have. The
-# preflight request needs no key.
+# A browser lets a page call another origin only with that origin's consent (CORS). The service consents to feedback
+# only: rankings are requested by a server, with a key that browsers must not have. A preflight request needs no key.
 
 _ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?")
 _MAY = [
@@ -167,7 +180,7 @@ class Keys:
             raise MissingKeyError("No valid API key was sent: send the header Authorization: Bearer KEY.")
         if role not in allowed_roles(needed):
             raise ForbiddenError(f"This key may {ROLES[role]}, but this request needs a key that may {ROLES[needed]}.")
-        return digest[:ASKER_SIZE]
+        return digest[:CALLER_SIZE]
 
     def role(self, given: bytes) -> str | None:
         """Return the role of a key; admin if there are no keys."""
@@ -200,7 +213,7 @@ def _digest(key: str) -> bytes:
 
 def caller_digest(key: str) -> bytes:
     """Return the digest of a key that is stored with each impression."""
-    return _digest(key.strip())[:ASKER_SIZE]
+    return _digest(key.strip())[:CALLER_SIZE]
 
 
 def allowed_roles(needed: str) -> tuple[str, ...]:
@@ -219,6 +232,77 @@ def needed_role(method: str, known: RouteRule) -> str | None:
     if known.is_private:
         return "admin"
     return "read" if known.is_reading or method in ("GET", "HEAD", "OPTIONS") else "admin"
+
+
+_GIVEN_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_FIRST_PART, _NUMBERS = secrets.token_hex(6), itertools.count(1)
+
+
+def request_id(given: bytes | None) -> str:
+    """Return the id of a request: the given one if it is valid, or a new one.
+
+    >>> request_id(b"mine-1")
+    'mine-1'
+    """
+    if given is not None and _GIVEN_ID.fullmatch(given):
+        return given.decode()
+    return f"{_FIRST_PART}-{next(_NUMBERS):x}"
+
+
+# Several readers ask for the load at their own pace, so reading resets nothing; any thread may read.
+
+BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)  # seconds
+_OF_LATE = 5  # seconds
+_KEPT = 8  # seconds with counts; some more than the rate needs
+
+
+class LoadMeter:
+    """Request counts, beside the engine's own counts."""
+
+    def __init__(self, engine: Engine, steady: Callable[[], float] = time.monotonic) -> None:
+        self.began = engine.now()
+        self._engine = engine
+        self._steady = steady
+        self._requests: Counter[tuple[str, int]] = Counter()
+        self._buckets: dict[str, list[int]] = {}
+        self._seconds: dict[str, float] = {}
+        self._of_late = [0] * _KEPT  # requests per second, a ring indexed by second
+        self._which = [-1] * _KEPT  # the second of each entry
+
+    def count(self, kind: str, status: int, seconds: float) -> None:
+        """Count one external request and its duration."""
+        self._requests[kind, status] += 1
+        buckets = self._buckets.setdefault(kind, [0] * (len(BOUNDS) + 1))
+        buckets[bisect_left(BOUNDS, seconds)] += 1
+        self._seconds[kind] = self._seconds.get(kind, 0.0) + seconds
+        second = int(self._steady())
+        place = second % _KEPT
+        if self._which[place] != second:
+            self._which[place], self._of_late[place] = second, 0
+        self._of_late[place] += 1
+
+    def says(self) -> dict[str, Any]:
+        """Return all counts as JSON-compatible data."""
+        engine = self._engine
+        return {
+            "requests_per_second": self._rate(),
+            "learners": len(engine.learners),
+            "learner_bytes": engine.learners.size,
+            "writes": engine.write_queue.batches,
+            "failed_writes": engine.write_queue.failures,
+            "process": os.getpid(),
+            "host": socket.gethostname(),
+            "requests": [[kind, status, number] for (kind, status), number in sorted(dict(self._requests).items())],
+            "times": {
+                kind: {"buckets": list(buckets), "seconds": self._seconds.get(kind, 0.0)}
+                for kind, buckets in sorted(dict(self._buckets).items())
+            },
+        }
+
+    def _rate(self) -> float:
+        now = int(self._steady())
+        counted = zip(self._which, self._of_late, strict=True)
+        return sum(number for second, number in counted if now - _OF_LATE <= second < now) / _OF_LATE
 
 
 class Access:
@@ -288,18 +372,18 @@ class Access:
         """Reject bodies that are too large, requests forged by other sites, and insufficient keys; return the
         caller.
         """
-        asker = None
+        caller = None
         if int(headers.get(b"content-length", 0)) > limit:
             raise _too_large(limit, known)
         if self._keys:
             role = needed_role(method, known)
             if role is not None:
-                asker = self._keys.check(role, headers.get(b"authorization", b""))
+                caller = self._keys.check(role, headers.get(b"authorization", b""))
         elif not _LOCAL.fullmatch(headers.get(b"host", b"localhost")):  # DNS rebinding: another name for this machine
             raise ForbiddenError("Without keys this service answers requests to localhost only: see serve --keys.")
         if known.body is not None and method == "POST":
             _check_media(known, headers.get(b"content-type", b""))
-        return asker
+        return caller
 
 
 def _check_media(known: RouteRule, said: bytes) -> None:

@@ -14,11 +14,10 @@ from starlette.routing import Match
 from zoomrank.service.copies import Copies
 from zoomrank.service.engine import Engine
 from zoomrank.service.errors import ServiceError
-from zoomrank.service.http.access import Access, AllowedOrigins, Keys
+from zoomrank.service.http.access import Access, AllowedOrigins, Keys, LoadMeter
 from zoomrank.service.http.builder import CollectionBuilder
-from zoomrank.service.http.fast_path import FastPath
-from zoomrank.service.http.metrics import LoadMeter, Metrics, Replicas, SingleReplica
-from zoomrank.service.http.responses import App, internal_error_response, malformed_response, refusal
+from zoomrank.service.http.fast_path import App, FastPath, internal_error_response, malformed_response, refusal
+from zoomrank.service.http.metrics import Metrics, Replicas, SingleReplica
 from zoomrank.service.http.routes.collections import add_changes, add_collections, add_documents
 from zoomrank.service.http.routes.experiments import add_copies, add_experiments
 from zoomrank.service.http.routes.learned import add_learned
@@ -53,10 +52,10 @@ def make_routes(engine: Engine, keys: Keys, replicas: Replicas) -> App:
     )
     _add_errors(api)
     fast = add_ranking(api, engine)
-    maker = CollectionBuilder(engine.collections.folder)
-    engine.collections.when_stopped.append(maker.stop)
-    add_collections(api, engine, maker)
-    add_changes(api, engine, maker)
+    builder = CollectionBuilder(engine.collections.folder)
+    engine.collections.when_stopped.append(builder.stop)
+    add_collections(api, engine, builder)
+    add_changes(api, engine, builder)
     add_documents(api, engine)
     copies = Copies(engine)
     add_copies(api, engine, copies)

@@ -1,5 +1,6 @@
 """`CollectionBuilder`: builds collection files from uploads without blocking requests: small ones in a thread, large
-ones in a separate process, one at a time.
+ones in a separate process, one at a time. Changes of a collection are read here, too: one JSON document, or a line of
+JSON for each change.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from collections.abc import AsyncIterable, Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter
 
 from zoomrank.service.catalogue.settings import Settings
 from zoomrank.service.catalogue.version_history import temp_file
 from zoomrank.service.catalogue_updates import MOST_AT_ONCE
-from zoomrank.service.errors import MalformedError, RemoteError, StoppingError, StorageError
+from zoomrank.service.errors import RemoteError, StoppingError, StorageError
 from zoomrank.service.http import schema
 from zoomrank.service.http.builder_process import INVALID_UPLOAD, UploadedCollection, make
-from zoomrank.service.http.responses import in_words
+from zoomrank.service.http.fast_path import validated
 
 LARGE = 2**18  # bytes of JSON: parsing blocks all threads, about 0.1 s per megabyte
 _AT_ONCE = 2**20  # bytes per write
@@ -66,7 +67,7 @@ class CollectionBuilder:
         """Build a collection file from the JSON in a file; return it with the other data of the upload."""
         size = body.seek(0, os.SEEK_END)
         if size <= LARGE or isinstance(body, io.BytesIO):  # a memory file, which no other process can read
-            return await asyncio.to_thread(self._into_a_file, self._make_here, body)
+            return await asyncio.to_thread(self._into_a_file, lambda body, file: make(body.read(), file), body)
         async with self._one_at_a_time:
             return await asyncio.to_thread(self._into_a_file, self._make_elsewhere, body)
 
@@ -81,9 +82,6 @@ class CollectionBuilder:
                 raise
         except OSError as error:
             raise _not_kept(error) from error
-
-    def _make_here(self, body: IO[bytes], file: IO[bytes]) -> UploadedCollection:
-        return make(body.read(), file)
 
     def _make_elsewhere(self, body: IO[bytes], file: IO[bytes]) -> UploadedCollection:
         process = self._started(body, file)
@@ -133,10 +131,8 @@ def _not_kept(error: OSError) -> StorageError:
     return StorageError(f"The collection was not stored: {error}.")
 
 
-# Changes in the body of a request: one JSON document, or a line of JSON for each change.
-#
-# Lines are read some thousand at a time; each such part is a revision of its own, so other changes need not wait for
-# all of them.
+# Changes in the body of a request. Lines are read some thousand at a time; each such part is a revision of its own, so
+# other changes need not wait for all of them.
 
 LINES = "application/x-ndjson"
 _MOST_BYTES = 2**23  # of the lines of one part
@@ -181,10 +177,7 @@ def _said(one: BaseModel) -> dict[str, Any]:
 
 def _whole(body: IO[bytes], kind: Any) -> Any:
     body.seek(0)
-    try:
-        return kind.model_validate_json(body.read())
-    except ValidationError as error:
-        raise MalformedError(in_words(error.errors(include_url=False, include_input=False), "body")) from error
+    return validated(kind, body.read(), "body")
 
 
 def _parts(body: IO[bytes], kind: TypeAdapter[Any], said: Any) -> Iterator[ChangePart]:
@@ -196,11 +189,7 @@ def _parts(body: IO[bytes], kind: TypeAdapter[Any], said: Any) -> Iterator[Chang
             continue
         if not changes:
             first = number
-        try:
-            changes.append(said(kind.validate_json(line)))
-        except ValidationError as error:
-            words = in_words(error.errors(include_url=False, include_input=False), f"line {number}")
-            raise MalformedError(words) from error
+        changes.append(said(validated(kind, line, f"line {number}")))
         size += len(line)
         if len(changes) >= MOST_AT_ONCE or size >= _MOST_BYTES:
             yield ChangePart(changes, first)

@@ -1,7 +1,7 @@
 """Process that builds one collection: JSON in, collection file out, remaining data on its last line.
 
-`Maker` starts it for large uploads. Parsing much JSON blocks every thread of a Python process, so the processes that
-serve rankings leave it to another.
+`CollectionBuilder` starts it for large uploads. Parsing much JSON blocks every thread of a Python process, so the
+processes that serve rankings leave it to another.
 """
 
 from __future__ import annotations
@@ -13,18 +13,14 @@ import threading
 import time
 from typing import IO, Any, NamedTuple
 
-from pydantic import ValidationError
-
 from zoomrank.documents import Collection
 from zoomrank.documents.collection_file import write
 from zoomrank.errors import ZoomrankError
 from zoomrank.service.catalogue.settings import Settings
-from zoomrank.service.errors import MalformedError, ServiceError, UnprocessableError
+from zoomrank.service.errors import ServiceError, UnprocessableError
 from zoomrank.service.http import schema
-from zoomrank.service.http.responses import in_words
+from zoomrank.service.http.fast_path import validated
 from zoomrank.spaces import DocumentId
-
-# Uploads of new collections: documents as JSON, validated and built into a collection file.
 
 
 class UploadedCollection(NamedTuple):
@@ -36,10 +32,7 @@ class UploadedCollection(NamedTuple):
 
 def make(body: bytes, file: IO[bytes]) -> UploadedCollection:
     """Build the collection file of an upload."""
-    try:
-        asked = schema.NewCollection.model_validate_json(body)
-    except ValidationError as error:
-        raise MalformedError(in_words(error.errors(include_url=False, include_input=False), "body")) from error
+    asked = validated(schema.NewCollection, body, "body")
     try:
         write(_gathered(asked.documents), file)
     except ServiceError:

@@ -2,28 +2,104 @@
 
 Ranking and learning take less time than a framework takes for its general case. The routes are declared to it all the
 same, so that they are documented, and both call the same functions with the same checks.
+
+All that is needed of HTTP without a framework is here: rules by path (`RouteRule`), reading a body, and responses; a
+response to an error has a status, a code for programs and a sentence for people.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic_core import to_json
 
 from zoomrank import wire
 from zoomrank.service.catalogue.settings import NAME_PATTERN
-from zoomrank.service.errors import ServiceError, UnprocessableError
+from zoomrank.service.errors import MalformedError, ServiceError, UnprocessableError
 from zoomrank.service.http import schema
-from zoomrank.service.http.responses import BODY, CALLER, App, Receive, Send, refusal, send_json, whole_body
 from zoomrank.service.rank_options import Caller
 
-# Paths with special rules before the framework sees them, each declared once.
-#
-# Ranking and feedback take the fast path. Access has special rules for them, for paths without keys, and for JSON
-# bodies; metrics count them by kind.
+# Error responses: a status, a code for programs, a sentence for people.
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def refusal(error: ServiceError | ValidationError) -> tuple[int, dict[str, str], dict[str, str]]:
+    """Return status, body and headers for an error."""
+    if isinstance(error, ValidationError):
+        return malformed_response(error.errors(include_url=False, include_input=False))
+    headers = {401: {"WWW-Authenticate": "Bearer"}, 429: {"Retry-After": "60"}, 503: {"Retry-After": "1"}}.get(
+        error.status, {}
+    )
+    return error.status, {"error": error.code, "message": str(error)}, headers
+
+
+def malformed_response(errors: Sequence[Any]) -> tuple[int, dict[str, str], dict[str, str]]:
+    """Return the response to a malformed request."""
+    return 422, {"error": "malformed", "message": in_words(errors)}, {}
+
+
+def in_words(errors: Sequence[Any], *within: str) -> str:
+    """Describe the first of some validation errors: where it is, and what it is."""
+    first = errors[0]
+    where = ".".join(str(step) for step in (*within, *first["loc"])) or "the body"
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return f"{where}: {first['msg']}{more}."
+
+
+def validated(kind: type[Model] | TypeAdapter[Model], body: bytes | str, *within: str) -> Model:
+    """Return JSON as a type; MalformedError says what is wrong with it, and where."""
+    try:
+        return kind.validate_json(body) if isinstance(kind, TypeAdapter) else kind.model_validate_json(body)
+    except ValidationError as error:
+        raise MalformedError(in_words(error.errors(include_url=False, include_input=False), *within)) from error
+
+
+def internal_error_response() -> tuple[int, dict[str, str], dict[str, str]]:
+    """Return the response to an unexpected failure."""
+    message = "Internal error. The log of the service has more, beside the X-Request-Id of this response."
+    return 500, {"error": "internal", "message": message}, {}
+
+
+# Types of Python's ASGI.
+
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+App = Callable[[Any, Any, Any], Awaitable[None]]
+
+# Entries of a request's scope.
+CALLER = "zoomrank.caller"  # digest of the key with which it was let in
+BODY = "zoomrank.body"  # its JSON, where that was parsed before
+
+
+async def whole_body(receive: Receive) -> bytes | None:
+    """Return the body of a request; None if the client hung up."""
+    parts, more = list[bytes](), True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        parts.append(message.get("body", b""))
+        more = message.get("more_body", False)
+    return b"".join(parts)
+
+
+async def send_json(send: Send, status: int, content: Any, headers: Mapping[str, str]) -> None:
+    """Respond with JSON."""
+    body = to_json(content)
+    named = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    named += [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": named})
+    await send({"type": "http.response.body", "body": body})
+
+
+# Paths with special rules before the framework sees them, each declared once: `Access` has rules for ranking and
+# feedback, for paths without keys and for JSON bodies, and metrics count requests by kind.
 
 _PARAMETER = re.compile(r"{(\w+)}")
 

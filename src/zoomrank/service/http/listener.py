@@ -1,4 +1,10 @@
-"""Sockets of a service, and the configuration of the HTTP server on them."""
+"""Sockets of a service, the configuration of the HTTP server on them, and time limits for clients (`TimedProtocol`).
+
+A client that connects and sends nothing, or stops in the middle, would hold a connection and delay a shutdown. So
+headers must arrive within some seconds of the first byte, bodies may not pause for long, and the small bodies of
+rankings and feedback have a limit in total. A client that is too slow gets status 408, and the connection is closed.
+Requests that arrive in one piece, as nearly all do, never start a timer.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +19,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from zoomrank.errors import ParameterError
-from zoomrank.service.http.fast_path import rule_for
-from zoomrank.service.http.responses import App
-
-# `TimedProtocol`: HTTP with time limits for clients.
-#
-# A client that connects and sends nothing, or stops in the middle, would hold a connection and delay a shutdown. So
-# headers must arrive within some seconds of the first byte, bodies may not pause for long, and the small bodies of
-# rankings and feedback have a limit in total. A client that is too slow gets status 408, and the connection is closed.
-#
-# Requests that arrive in one piece, as nearly all do, never start a timer.
+from zoomrank.service.http.fast_path import App, rule_for
 
 
 class TimeLimits(NamedTuple):

@@ -37,8 +37,8 @@ def about(engine: Engine, served: ServedCollection) -> dict[str, Any]:
         "name": served.name,
         "documents": len(served.tree),
         "depth": served.tree.depth,
-        "edition": served.edition.number,
-        "crowded": served.edition.crowded,
+        "edition": served.version.number,
+        "crowded": served.version.crowded,
         "queries": engine.learners.queries.get(served.id, 0),
         "settings": served.settings.model_dump(),
         "impressions": counts["shown"],
@@ -50,31 +50,31 @@ def about(engine: Engine, served: ServedCollection) -> dict[str, Any]:
 
 def documents(served: ServedCollection, offset: int, limit: int, search: str = "") -> dict[str, Any]:
     """Return documents in tree order, optionally those with some text in their title, id or address."""
-    text, edition = search.strip(), served.edition
-    total = len(edition.tree)
+    text, version = search.strip(), served.version
+    total = len(version.tree)
     if text:
-        found = search_documents(edition.collection, text)
+        found = search_documents(version.collection, text)
         positions, total = found[offset : offset + limit], len(found)
     else:
         positions = np.arange(min(offset, total), min(offset + limit, total))
-    return {"documents": [_placed(edition, at) for at in positions.tolist()], "total": total}
+    return {"documents": [_placed(version, at) for at in positions.tolist()], "total": total}
 
 
-def _placed(edition: ServedVersion, position: int) -> dict[str, Any]:
-    return {**edition.document(position), "path": edition.path(position)}
+def _placed(version: ServedVersion, position: int) -> dict[str, Any]:
+    return {**version.document(position), "path": version.path(position)}
 
 
 async def document(engine: Engine, served: ServedCollection, asked: str) -> dict[str, Any]:
     """Return one document and the queries that show it."""
-    edition, position = served.edition, served.position_of(asked)
-    return {**_placed(edition, position), **await standing(engine, served, edition, position)}
+    version, position = served.version, served.position_of(asked)
+    return {**_placed(version, position), **await standing(engine, served, version, position)}
 
 
 async def queries(
     engine: Engine, served: ServedCollection, offset: int, limit: int, search: str = "", sort: str = "asked"
 ) -> dict[str, Any]:
     """Return queries of a collection with their outcome counts."""
-    text = served.settings.folded(search)
+    text = served.folded(search)
     rows, total = await asyncio.to_thread(engine.store.read.queries, served.id, offset, limit, text, sort)
     here = {
         row.id: engine.learners.get((served.id, row.query)) for row in rows
@@ -101,7 +101,7 @@ async def query(
     engine: Engine, served: ServedCollection, asked: str, copies: Copies | None = None, copy: str | None = None
 ) -> dict[str, Any]:
     """Return one query, or a copy of it: its outcome counts, and what the next visitor will see."""
-    query = served.settings.folded(asked)
+    query = served.folded(asked)
     learner = await _learner(engine, served, query, copies, copy)
     granted = engine.next_loan(served, learner)
     chooser = learner.chooser(None if granted is None else loan_to_bytes(granted))
@@ -126,11 +126,11 @@ def _next_ranking(served: ServedCollection, chooser: Ranked) -> list[dict[str, A
     """Return the next ranking with its explanations."""
     ranking = chooser.rank_arrays(1, None, served.settings.slots)
     reasons = chooser.explain_arrays(ranking)
-    documents = [dict(row) for row in served.edition.describe(ranking.shown[0])]
+    documents = [dict(row) for row in served.version.describe(ranking.shown[0])]
     for slot, (document, reason, at) in enumerate(zip(documents, reasons, ranking.shown[0].tolist(), strict=True)):
         estimate, bound = estimate_and_bound(reason)
         document |= {
-            "path": served.edition.path(at),
+            "path": served.version.path(at),
             "why": why(reason, _told(served, reason, ranking.shown[0, : slot + 1].tolist())),
             "subtree": reason.subtree,
             "documents_in_subtree": reason.documents,
@@ -149,7 +149,7 @@ def _told(served: ServedCollection, reason: SlotExplanation, shown: list[int]) -
     """Return the context of an explanation: the documents above, and the most similar of them."""
     *above, at = shown
     label = reason.subtree if served.tree.names is not None else f"{reason.documents:,} like it"
-    titles = [served.edition.title(other) for other in above]
+    titles = [served.version.title(other) for other in above]
     ids = served.tree.documents
     distances = [served.tree.distance(ids[at], ids[other]) for other in above]
     nearest = titles[distances.index(min(distances))] if distances else None
@@ -206,7 +206,7 @@ async def tree(
     copy: str | None = None,
 ) -> dict[str, Any]:
     """Return the zoom tree of a query, or of a copy of it."""
-    learner = await _learner(engine, served, served.settings.folded(asked), copies, copy)
+    learner = await _learner(engine, served, served.folded(asked), copies, copy)
     return {"nodes": zoom_tree(served, learner.ranker.state, limit)}
 
 
@@ -216,7 +216,7 @@ async def _learner(
     found = copies.learner_of(copy, served, query) if copies is not None and copy is not None else None
     if found is None:
         found = await engine.known(served, query)
-    return found.seen_from(served.edition)
+    return found.seen_from(served.version)
 
 
 async def activity(engine: Engine, served: ServedCollection | None, seconds: int, points: int) -> dict[str, Any]:

@@ -1,8 +1,9 @@
-"""Explanations: why this document, given those above it, in one or two sentences with consistent numbers.
+"""Details for the page: explanations of a ranking, learning curves, searches for documents, queries of a document.
 
-What was seen of a document in its slot was seen by visitors who had skipped whatever was above it then. The estimate
-uses more than that: other slots, similar documents, similar queries; and it is capped by what the documents above leave
-possible. A bound is an optimistic estimate, so it is never below the estimate.
+An explanation says in one or two sentences why this document is shown, given those above it. What was seen of a
+document in its slot was seen by visitors who had skipped whatever was above it then. The estimate uses more than that:
+other slots, similar documents, similar queries; and it is capped by what the documents above leave possible. A bound is
+an optimistic estimate, so it is never below the estimate.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from zoomrank.service.engine import Engine
 from zoomrank.service.learners.query_learner import QueryLearner
 from zoomrank.service.storage.events import ABANDONED, TIMED_OUT, VOIDED, Outcome, is_satisfied
 from zoomrank.service.storage.store import Store
-from zoomrank.spaces.packed_strings import PackedStrings
+from zoomrank.spaces.ids import PackedStrings
 from zoomrank.types import Array
 
 _NOTICEABLE = 0.05  # difference between observed and estimated satisfaction
@@ -125,13 +126,11 @@ def _hope(reason: SlotExplanation) -> str:
     return f"it replaces a similar one that earns {percent(reason.record)}, to see which is better"
 
 
-# Learning curve of a query: the share of satisfied visitors in successive windows of its impressions.
-#
-# Windows grow as learning slows down: the first have 50 impressions each, later ones an eighth of all before them. At
-# most 2,000 impressions of a window are read, so a query with a million impressions is read quickly, too.
-#
-# The first 20 impressions estimate what a random ranking earns, unless they were imported. If the query began with a
-# caller's order they estimate that order instead; the log does not say which.
+# Learning curve of a query: the share of satisfied visitors in successive windows of its impressions. Windows grow as
+# learning slows down: the first have 50 impressions each, later ones an eighth of all before them. At most 2,000
+# impressions of a window are read, so a query with a million impressions is read quickly, too. The first 20 impressions
+# estimate what a random ranking earns, unless they were imported. If the query began with a caller's order they
+# estimate that order instead; the log does not say which.
 
 FEWEST = 50  # impressions per window
 _GROWTH = 8  # later windows have 1/8 of the impressions before them
@@ -157,7 +156,7 @@ class LearningCurves:
         state = (made, counts.satisfied, counts.abandoned, counts.voided)
         found = self._known.get(learner.number)
         if found is None or found[0] != state:
-            await self._engine.journal.flush()
+            await self._engine.write_queue.flush()
             content = await asyncio.to_thread(_read, self._engine.store, learner.number, made)
             found = self._known[learner.number] = (state, content)
             while len(self._known) > _REMEMBERED:
@@ -213,11 +212,9 @@ def _if_any(counts: dict[str, int]) -> dict[str, int] | None:
     return counts if counts["answered"] else None
 
 
-# Search for text in titles, ids and addresses of documents, ignoring case.
-#
-# Titles and addresses of a large collection are stored as consecutive bytes and searched as such, in chunks, so that a
-# million take a moment and other threads get their turn. Case folding beyond ASCII needs characters: such searches
-# read every string.
+# Search for text in titles, ids and addresses of documents, ignoring case. Those of a large collection are stored as
+# consecutive bytes and searched as such, in chunks, so that a million take a moment and other threads get their turn.
+# Case folding beyond ASCII needs characters: such searches read every string.
 
 _PIECE = 1 << 14  # strings
 
@@ -231,16 +228,12 @@ def search_documents(collection: Collection, text: str) -> Array:
     """
     found = np.zeros(len(collection.tree), np.bool_)
     for strings in (collection.titles, collection.urls):
-        if strings is not None:
-            found[_with_text(strings, text)] = True
+        if isinstance(strings, PackedStrings) and text.isascii():
+            found[_in_bytes(strings, text.lower().encode())] = True
+        elif strings is not None:
+            found[_one_by_one(strings, text)] = True
     found[_ids_with(collection, text)] = True
     return np.flatnonzero(found)
-
-
-def _with_text(strings: Sequence[str], text: str) -> Array:
-    if isinstance(strings, PackedStrings) and text.isascii():
-        return _in_bytes(strings, text.lower().encode())
-    return _one_by_one(strings, text)
 
 
 def _one_by_one(strings: Iterable[str], text: str) -> Array:
@@ -315,40 +308,34 @@ def zoom_tree(served: ServedCollection, state: Any, limit: int) -> list[dict[str
 def _node(served: ServedCollection, parent: int | None, node: int, visits: int, clicks: int) -> dict[str, Any]:
     shape = served.tree.shape
     documents = int(shape.end_document[node]) - int(shape.first_document[node])
-    return {
-        "id": node,
-        "parent": parent,
-        "label": served.label(node),
-        "documents": documents,
-        "visits": visits,
-        "clicks": clicks,
-        "estimate": clicks / visits if visits else 0.0,
-        "leaf": bool(shape.child_start[node] == shape.child_start[node + 1]),
-        "others": False,
-    }
+    leaf = bool(shape.child_start[node] == shape.child_start[node + 1])
+    return _drawn(node, parent, served.label(node), documents, visits, clicks) | {"leaf": leaf}
 
 
 def _others(served: ServedCollection, parent: int, state: Any, entries: Any) -> dict[str, Any]:
     shape, nodes = served.tree.shape, state.node[entries]
     documents = int((shape.end_document[nodes].astype(np.int64) - shape.first_document[nodes]).sum())
     visits, clicks = int(state.total[entries].sum()), int(state.gains[entries].sum())
+    return _drawn(-1 - parent, parent, f"{len(entries)} others", documents, visits, clicks) | {"others": True}
+
+
+def _drawn(number: int, parent: int | None, label: str, documents: int, visits: int, clicks: int) -> dict[str, Any]:
     return {
-        "id": -1 - parent,
+        "id": number,
         "parent": parent,
-        "label": f"{len(entries)} others",
+        "label": label,
         "documents": documents,
         "visits": visits,
         "clicks": clicks,
         "estimate": clicks / visits if visits else 0.0,
         "leaf": False,
-        "others": True,
+        "others": False,
     }
 
 
-# Queries of a document: those whose next ranking contains it, and those whose visitors have looked at it.
-#
-# Only learners in memory are inspected, most asked first, a few at a time, so that rankings continue meanwhile.
-# Nothing is read from the store, and nothing changes.
+# Queries of a document: those whose next ranking contains it, and those whose visitors have looked at it. Only learners
+# in memory are inspected, most asked first, a few at a time, so that rankings continue meanwhile. Nothing is read from
+# the store, and nothing changes.
 
 MOST = 256  # learners that are inspected
 _AT_ONCE = 8
@@ -356,15 +343,15 @@ _LISTED = 100
 _NOTHING = np.zeros(0, np.int64)  # no documents above
 
 
-async def standing(engine: Engine, served: ServedCollection, edition: ServedVersion, position: int) -> dict[str, Any]:
+async def standing(engine: Engine, served: ServedCollection, version: ServedVersion, position: int) -> dict[str, Any]:
     """Return the queries that show a document or have shown it, those that show it now and are asked most first."""
     here = [(key[1], learner) for key, learner in engine.learners if key[0] == served.id]
     here.sort(key=lambda one: -one[1].counts.impressions)
     rows = []
     for number, (query, learner) in enumerate(here[:MOST]):
-        granted = engine.next_loan(served, learner) if edition is served.edition else None
-        moved = learner.seen_from(edition) if learner.edition.number <= edition.number else learner
-        if moved.edition is not edition:  # documents were changed meanwhile
+        granted = engine.next_loan(served, learner) if version is served.version else None
+        moved = learner.seen_from(version) if learner.version.number <= version.number else learner
+        if moved.version is not version:  # documents were changed meanwhile
             continue
         row = _usage_in(moved, position, None if granted is None else loan_to_bytes(granted))
         if row["slot"] is not None or row["visits"]:
@@ -390,9 +377,9 @@ def _looked_at(learner: QueryLearner, position: int) -> tuple[int, int]:
     others.
     """
     visits = clicks = 0
-    edition = learner.edition
+    version = learner.version
     for slot in range(learner.settings.slots):
-        known = edition.bandit.strategy_of(learner.ranker.state, slot, _NOTHING, position)
-        if known.node == int(edition.tree.shape.leaf[position]):
+        known = version.bandit.strategy_of(learner.ranker.state, slot, _NOTHING, position)
+        if known.node == int(version.tree.shape.leaf[position]):
             visits, clicks = visits + known.plays, clicks + known.clicks
     return visits, clicks

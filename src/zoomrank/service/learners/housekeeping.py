@@ -1,7 +1,7 @@
 """`Housekeeper`: background work of every second: overdue impressions end, unused data is dropped.
 
 It first checks that the store is reachable, since no click can be reported without it: no impression times out before
-that is known (see `patience`).
+that is known (see `limits`).
 """
 
 from __future__ import annotations
@@ -10,18 +10,17 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.errors import StorageError
-from zoomrank.service.learners.learner_cache import Key
-from zoomrank.service.learners.learner_events import LearnerEvents
+from zoomrank.service.learners.learner_events import Key, LearnerEvents
 from zoomrank.service.learners.limits import FeedbackDeadline
 from zoomrank.service.learners.retention import Retention
 from zoomrank.service.learners.void import VoidService
 from zoomrank.service.storage.events import TIMED_OUT, UNSEEN
-from zoomrank.service.storage.ownership import Ownership, partition_of
-from zoomrank.service.storage.store import Store
+from zoomrank.service.storage.ownership import partition_of
+from zoomrank.service.storage.store import EngineContext
 
 SWEEP_EVERY = 1.0  # seconds
 PROBE_EVERY = 10.0  # seconds, if nothing else is written
@@ -39,26 +38,20 @@ class Housekeeper:
 
     def __init__(
         self,
-        store: Store,
-        ledger: LearnerEvents,
-        undoing: VoidService,
+        context: EngineContext,
+        learner_events: LearnerEvents,
+        void_service: VoidService,
         collections: Mapping[int, ServedCollection],
-        patience: FeedbackDeadline,
-        ownership: Ownership,
-        now: Callable[[], float],
-        steady: Callable[[], float],
+        feedback_deadline: FeedbackDeadline,
     ) -> None:
-        self._store = store
-        self._learner_events = ledger
+        self._store, self._ownership, self._now, self._steady = context
+        self._learner_events = learner_events
         self._collections = collections
-        self._feedback_deadline = patience
-        self._void_service = undoing
-        self._ownership = ownership
-        self._retiring = Retention(store, collections, undoing.busy, ownership, now, steady)
-        self._now = now
-        self._steady = steady
+        self._feedback_deadline = feedback_deadline
+        self._void_service = void_service
+        self._retention = Retention(context, collections, void_service.busy)
         self._writes = 0  # successful writes at the last probe
-        self._probed = self._removed = steady()
+        self._probed = self._removed = self._steady()
         self._awake = time.monotonic()  # not `now`, which may be a test's clock
 
     def start(self) -> None:
@@ -71,11 +64,11 @@ class Housekeeper:
         while True:
             await asyncio.sleep(SWEEP_EVERY)
             try:
-                with contextlib.suppress(StorageError):  # retried in the next sweep
-                    await self.sweep()
+                with contextlib.suppress(StorageError):  # retried next time
+                    await self.housekeep()
                 await asyncio.to_thread(self._store.database.tidy)
-            except Exception:  # noqa: BLE001  (the next sweep must run whatever happens)
-                _log.exception("A sweep failed.")
+            except Exception:  # noqa: BLE001  (the next time must come whatever happens)
+                _log.exception("Housekeeping failed.")
 
     def _detect_sleep(self) -> None:
         """Restart the feedback deadlines if the process or the machine was stopped."""
@@ -84,7 +77,7 @@ class Housekeeper:
             self._feedback_deadline.renew()
         self._awake = now
 
-    async def sweep(self) -> None:
+    async def housekeep(self) -> None:
         """Close overdue impressions, and free memory and space."""
         self._detect_sleep()
         await self._probe_store()
@@ -93,14 +86,14 @@ class Housekeeper:
         await self._close_all_overdue()
         await self._move_some()
         self._learner_events.learners.list_all()
-        await self._learner_events.journal.flush()
+        await self._learner_events.write_queue.flush()
         await self._learner_events.learners.make_room()
         await self._remove_asked_once()
-        await self._retiring.turn()
+        await self._retention.turn()
 
     async def _probe_store(self) -> None:
         """Probe the store; if it was unreachable, restart the feedback deadlines."""
-        writes = self._learner_events.journal.batches - self._learner_events.journal.failures
+        writes = self._learner_events.write_queue.batches - self._learner_events.write_queue.failures
         idle = self._steady() - self._probed >= PROBE_EVERY and writes == self._writes
         if self._store.database.away or idle:
             away = self._store.database.away
@@ -116,7 +109,7 @@ class Housekeeper:
             while count := self._close_overdue(key):
                 closed += count
                 if closed >= _CLOSE_AT_ONCE:  # let requests run in between
-                    await self._learner_events.journal.written()
+                    await self._learner_events.write_queue.written()
                     closed = 0
 
     def _close_overdue(self, key: Key) -> int:
@@ -142,7 +135,7 @@ class Housekeeper:
             served = self._collections.get(key[0])
             if served is None or self._learner_events.learners.get(key) is not learner:
                 continue
-            if learner.written_in == served.edition.number:
+            if learner.written_in == served.version.number:
                 continue
             self._learner_events.move_to_newest(served, learner, self._now())
             self._learner_events.learners.write(learner)
@@ -150,7 +143,7 @@ class Housekeeper:
             if moved == _MOVE_IN_ALL:
                 break
             if moved % _MOVE_AT_ONCE == 0:  # let requests run in between
-                await self._learner_events.journal.written()
+                await self._learner_events.write_queue.written()
 
     async def _remove_asked_once(self) -> None:
         """Remove some queries that were asked only once, long ago."""

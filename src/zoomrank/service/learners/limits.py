@@ -1,8 +1,12 @@
-"""`FeedbackDeadline`: deadline for feedback. Downtime does not count.
+"""`FeedbackDeadline`, in which downtime does not count, and `QueryQuota`, the limits on new queries.
 
 While the service is down, the store is unreachable or the machine sleeps, no click can be reported, and a visitor taken
 for having left may have clicked. So after each of these every open impression gets the full time again, and also after
 a clock jump, since its size is unknown.
+
+Each query has a learner and a log, so random queries would use up resources. A collection has a maximum number of
+queries, and each API key may create a limited number per hour: a token bucket, where unused tokens accumulate up to one
+hour's worth.
 """
 
 from __future__ import annotations
@@ -39,11 +43,6 @@ class FeedbackDeadline:
         return now - within if self.since < now - within else -math.inf
 
 
-# `QueryQuota`: quota for new queries. Each query has a learner and a log, so random queries would use up resources.
-#
-# A collection has a maximum number of queries, and each API key may create a limited number per hour. The hourly quota
-# is a token bucket: unused tokens accumulate up to one hour's worth.
-
 _HOUR = 3600.0
 _MOST_KNOWN = 10_000  # callers
 
@@ -55,7 +54,7 @@ class QueryQuota:
         self._steady = steady
         self._left: dict[tuple[int, bytes], tuple[float, float]] = {}  # (tokens, time of that count)
 
-    def admit(self, served: ServedCollection, queries: int, asker: bytes | None) -> None:
+    def admit(self, served: ServedCollection, queries: int, caller: bytes | None) -> None:
         """Admit a new query or raise; a caller of None is the collection's owner and has no hourly limit."""
         settings = served.settings
         if queries >= settings.most_queries:
@@ -63,10 +62,10 @@ class QueryQuota:
                 f"“{served.name}” has {queries} queries and takes no new ones beyond {settings.most_queries} (its "
                 "setting `most_queries`). Existing queries still work."
             )
-        if asker is None:
+        if caller is None:
             return
         now, most = self._steady(), float(settings.new_queries)
-        left, since = self._left.get((served.id, asker), (most, now))
+        left, since = self._left.get((served.id, caller), (most, now))
         left = min(most, left + (now - since) * most / _HOUR)
         if left < 1:
             raise QuotaExceededError(
@@ -75,4 +74,4 @@ class QueryQuota:
             )
         if len(self._left) >= _MOST_KNOWN:
             self._left.clear()
-        self._left[served.id, asker] = (left - 1, now)
+        self._left[served.id, caller] = (left - 1, now)

@@ -1,6 +1,8 @@
 """`LogAudit`: an audit of one learner's log: the outcomes, the counts, and the findings, in sentences.
 
-This is the one place that defines which events make a learner and which counts follow from them.
+This is the one place that defines which events make a learner and which counts follow from them, and the start of a
+log: a fresh learner or, if its first events are no longer kept, its base, the learner as it was after them. Whatever is
+replayed starts there: rebuilt learners, and those that `verify` compares with their snapshots.
 """
 
 from __future__ import annotations
@@ -18,9 +20,11 @@ from zoomrank.service.storage.events import (
     SEEN,
     VOIDED,
     WAITING,
+    ArmVisit,
     Event,
     Outcome,
     arm_of,
+    arm_visit,
     counted,
     is_note,
     is_satisfied,
@@ -28,7 +32,6 @@ from zoomrank.service.storage.events import (
     unpack,
     word_of,
 )
-from zoomrank.service.storage.rows import ArmVisit, arm_visit
 from zoomrank.service.storage.store_reader import StoreReader
 
 _FEW = 5  # names in a finding
@@ -157,17 +160,11 @@ def few(names: Iterable[object]) -> str:
     return ", ".join(listed[:_FEW]) + more
 
 
-# Start of a learner's log: a fresh learner or, if its first events are no longer kept, its base.
-#
-# A base is the learner as it was after the events that have left the log. Whatever is replayed from a log starts here:
-# rebuilt learners, and those that `verify` compares with their snapshots.
-
-
 def begun(store: StoreReader, served: ServedCollection, learner: int) -> QueryLearner:
     """Return a learner as it was before the first event of its log."""
     base = store.base(learner)
-    edition, content = (store.begun_in(learner), None) if base is None else (base.edition, base.content)
-    return QueryLearner.restored(learner, served.editions, served.settings, edition, content)
+    version, content = (store.begun_in(learner), None) if base is None else (base.version, base.content)
+    return QueryLearner.restored(learner, served.versions, served.settings, version, content)
 
 
 def read_log_from(begins: QueryLearner, rows: Iterable[tuple[int, Event]]) -> LogAudit:

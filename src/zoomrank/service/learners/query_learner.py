@@ -41,10 +41,13 @@ from zoomrank.service.storage.events import (
     VOIDED,
     WAITING,
     ArmRef,
+    ArmVisit,
     Event,
     EventTags,
     Outcome,
+    QueryListing,
     arm_of,
+    arm_visit,
     is_note,
     is_satisfied,
     pack,
@@ -53,7 +56,6 @@ from zoomrank.service.storage.events import (
     unpack_parts,
     unpack_version,
 )
-from zoomrank.service.storage.rows import ArmVisit, QueryListing, arm_visit
 from zoomrank.spaces import Eligible
 
 _MARK_EVERY = 64
@@ -103,13 +105,13 @@ class QueryCounts:
 class QueryLearner:
     """One query of a collection."""
 
-    def __init__(self, number: int, editions: VersionHistory, settings: Settings, begin: int | None = None) -> None:
+    def __init__(self, number: int, versions: VersionHistory, settings: Settings, begin: int | None = None) -> None:
         self.number = number
         self.settings = settings
-        self._editions = editions
-        self.edition = editions.newest if begin is None else editions.at(begin)
+        self._versions = versions
+        self.version = versions.newest if begin is None else versions.at(begin)
         slots = settings.slots
-        self.ranker = Ranked(self.edition.bandit, slots, seed=0)
+        self.ranker = Ranked(self.version.bandit, slots, seed=0)
         self.ranker.name = str(number)
         self.counts = QueryCounts(clicks=[0] * slots, examined=[0] * slots)
         self.waiting: dict[int, tuple[float, bytes]] = {}
@@ -123,7 +125,7 @@ class QueryLearner:
         self.arm_visits: list[ArmVisit] = []  # not yet counted
         self.noted = 0  # events, since it came into memory
         self.written = 0  # of these are in the last snapshot
-        self.written_in = self.edition.number  # the version of the last snapshot, or the one in which it began
+        self.written_in = self.version.number  # the version of the last snapshot, or the one in which it began
         self.listed: QueryListing | None = None  # the counts that lists of queries have
 
     def show(
@@ -132,7 +134,7 @@ class QueryLearner:
         slots: int,
         eligible: Eligible | None,
         granted: GrantedLoan | None = None,
-        marks: EventTags = EventTags(),  # noqa: B008  (a tuple)
+        tags: EventTags = EventTags(),  # noqa: B008  (a tuple)
         order: list[int] | None = None,
         exactly: bool = False,
     ) -> tuple[Event, RankingArrays]:
@@ -145,20 +147,19 @@ class QueryLearner:
         if order is not None and (exactly or order_leads(chooser, self.settings.prior)):
             lead = best_of_order(chooser, order, eligible, exactly)
         ranking = chooser.rank_arrays(1, eligible, slots, self.settings.explore, lead)
-        event = Event(self.number, self.ranker.made, time, WAITING, pack(self.edition.numbered(ranking), loan, marks))
-        self.note(event)  # which takes the loan from the event, as a replay does
-        return event, ranking
+        shown = pack(self.version.numbered(ranking), loan, tags)
+        # Noting it takes the loan from the event, as a replay does.
+        return self._new(self.ranker.made, WAITING, time, shown), ranking
 
     def import_visit(
         self,
         ranking: RankingArrays,
         outcome: Outcome,
         time: float,
-        marks: EventTags = EventTags(),  # noqa: B008  (a tuple)
+        tags: EventTags = EventTags(),  # noqa: B008  (a tuple)
     ) -> tuple[Event, Event]:
         """Learn from a ranking that another ranker has shown, and its outcome."""
-        shown = Event(self.number, self.ranker.made, time, WAITING, pack(ranking, None, marks))
-        self.note(shown)
+        shown = self._new(self.ranker.made, WAITING, time, pack(ranking, None, tags))
         return shown, self.close(shown.number, outcome, time, ranking)
 
     def chooser(self, loan: bytes | None = None) -> Ranked:
@@ -175,12 +176,7 @@ class QueryLearner:
         impression = ranker.made
         mixed = hashlib.blake2b(f"{self.settings.seed}/{self.number}/{impression}".encode(), digest_size=32).digest()
         state = {"state": int.from_bytes(mixed[:16], "little"), "inc": int.from_bytes(mixed[16:], "little") | 1}
-        ranker.rng.bit_generator.state = {
-            "bit_generator": "PCG64",
-            "state": state,
-            "has_uint32": 0,
-            "uinteger": 0,
-        }
+        ranker.rng.bit_generator.state = {"bit_generator": "PCG64", "state": state, "has_uint32": 0, "uinteger": 0}
 
     def outcome_of(self, number: int) -> Outcome:
         """Return the outcome of an impression; WAITING if it has none yet."""
@@ -192,38 +188,34 @@ class QueryLearner:
         """Return the ranking of a waiting impression as in the log: documents by number."""
         return unpack(self.waiting[number][1])
 
-    def move(self, edition: ServedVersion, time: float) -> Event:
+    def move(self, version: ServedVersion, time: float) -> Event:
         """Move to a later version."""
-        event = Event(self.number, self.ranker.made, time, MOVED, pack_version(edition.number))
-        self.note(event)
-        return event
+        return self._new(self.ranker.made, MOVED, time, pack_version(version.number))
 
     def is_in(self, revision: int) -> bool:
         """Return whether a revision of the collection belongs to the version that this learner is in."""
-        return self._editions.version_of(revision) == self.edition.number
+        return self._versions.version_of(revision) == self.version.number
 
-    def seen_from(self, edition: ServedVersion) -> QueryLearner:
+    def seen_from(self, version: ServedVersion) -> QueryLearner:
         """Return this learner as it will be in a version, to look at: itself if it is there, or a moved copy."""
-        if edition is self.edition:
+        if version is self.version:
             return self
         twin = copy.copy(self)
-        twin._move_to(edition)
+        twin._move_to(version)
         return twin
 
-    def _move_to(self, edition: ServedVersion) -> None:
+    def _move_to(self, version: ServedVersion) -> None:
         self.ranker.prepare_room()
-        ranker = Ranked(edition.bandit, self.settings.slots, seed=0)
+        ranker = Ranked(version.bandit, self.settings.slots, seed=0)
         ranker.name, ranker.made = self.ranker.name, self.ranker.made
         ranker.state = self.ranker.state  # enough for learners that cannot move: their tree is the same
-        if edition.bandit.growable:
-            ranker.state = edition.bandit.adopted(ranker.state, self._editions.movement(self.edition, edition))
-        self.ranker, self.edition = ranker, edition
+        if version.bandit.growable:
+            ranker.state = version.bandit.adopted(ranker.state, self._versions.remap(self.version, version))
+        self.ranker, self.version = ranker, version
 
     def close(self, number: int, outcome: Outcome, time: float, ranking: RankingArrays | None = None) -> Event:
         """Learn the outcome of a waiting impression; pass its ranking if it is unpacked already."""
-        event = Event(self.number, number, time, outcome, None)
-        self.note(event, ranking)
-        return event
+        return self._new(number, outcome, time, None, ranking)
 
     def answer(
         self, number: int, acts: VisitorActions, left: bool, time: float, ranking: RankingArrays | None = None
@@ -242,9 +234,7 @@ class QueryLearner:
 
     def remember(self, number: int, note: Outcome, time: float) -> Event:
         """Note one more act on an impression; after its outcome, that teaches nothing."""
-        event = Event(self.number, number, time, note, None)
-        self.note(event)
-        return event
+        return self._new(number, note, time)
 
     def was_seen(self, number: int) -> bool:
         """Return whether a waiting impression is known to have been on a screen."""
@@ -252,9 +242,7 @@ class QueryLearner:
 
     def confirm(self, number: int, time: float) -> Event:
         """Note that a waiting impression was on a screen."""
-        event = Event(self.number, number, time, SEEN, None)
-        self.note(event)
-        return event
+        return self._new(number, SEEN, time)
 
     def overdue(self, before: float, now: float) -> list[int]:
         """Return the waiting impressions that were shown before a time, oldest first."""
@@ -266,6 +254,19 @@ class QueryLearner:
                 break
         return late
 
+    def _new(
+        self,
+        number: int,
+        outcome: Outcome,
+        time: float,
+        shown: bytes | None = None,
+        ranking: RankingArrays | None = None,
+    ) -> Event:
+        """Create an event and apply it."""
+        event = Event(self.number, number, time, outcome, shown)
+        self.note(event, ranking)
+        return event
+
     def note(self, event: Event, ranking: RankingArrays | None = None) -> None:
         """Apply an event."""
         if event.outcome == WAITING:
@@ -275,7 +276,7 @@ class QueryLearner:
             self.seen.add(event.number)
         elif event.outcome == MOVED:
             assert event.shown is not None  # noqa: S101
-            self._move_to(self._editions.at(unpack_version(event.shown)))
+            self._move_to(self._versions.at(unpack_version(event.shown)))
         elif is_note(event.outcome):
             if event.number in self.waiting:  # notes after the outcome teach nothing
                 self.notes.setdefault(event.number, []).append(event.outcome)
@@ -284,13 +285,13 @@ class QueryLearner:
         self.noted += 1
 
     def _note_shown(self, number: int, time: float, shown: bytes) -> None:
-        ranking, marks, loan = unpack_parts(shown)
+        ranking, tags, loan = unpack_parts(shown)
         if loan is not None:  # before anything else
             granted = loan_from_bytes(loan)
             _borrow(self.ranker, granted)
             self.meets, self.lenders = next_exchange_at(self.answers), granted.lenders
         self.waiting[number] = (time, ranking)
-        self._count_in(marks.arm, time, WAITING)
+        self._count_in(tags.arm, time, WAITING)
         self.counts.impressions += 1
         self.counts.last = max(self.counts.last, time)
         self._go_on(number, time, WAITING)
@@ -328,7 +329,7 @@ class QueryLearner:
 
     def _learn(self, outcome: Outcome, ranking: RankingArrays, acts: VisitorActions) -> None:
         lesson = slot_outcomes(acts, ranking.shown.shape[1], outcome if is_satisfied(outcome) else None)
-        learn_outcomes(self.ranker, self.edition.placed(ranking), lesson)
+        learn_outcomes(self.ranker, self.version.placed(ranking), lesson)
         counts = self.counts  # count after everything that can fail
         for slot in lesson.skipped:
             counts.examined[slot] += 1
@@ -380,15 +381,15 @@ class QueryLearner:
 
     @classmethod
     def restored(
-        cls, number: int, editions: VersionHistory, settings: Settings, begin: int, snapshot: bytes | None = None
+        cls, number: int, versions: VersionHistory, settings: Settings, begin: int, snapshot: bytes | None = None
     ) -> QueryLearner:
         """Return the learner of a snapshot, or a fresh one, in the version of a revision."""
-        learner = cls(number, editions, settings, begin)
+        learner = cls(number, versions, settings, begin)
         if snapshot is not None:
             length, rest = _LENGTHS.unpack_from(snapshot)
             start = _LENGTHS.size
             about = json.loads(snapshot[start : start + length])
-            learner.ranker = from_bytes(snapshot[start + length : start + length + rest], learner.edition.bandit)
+            learner.ranker = from_bytes(snapshot[start + length : start + length + rest], learner.version.bandit)
             learner.counts = QueryCounts(**about["counts"])
             learner.first = about["first"]
             learner.marks = deque((mark, time) for mark, time in about["marks"])
@@ -400,16 +401,16 @@ class QueryLearner:
         return learner
 
     @classmethod
-    def warm_up(cls, editions: VersionHistory, settings: Settings) -> QueryLearner:
+    def warm_up(cls, versions: VersionHistory, settings: Settings) -> QueryLearner:
         """Rank and learn once, so that all kernels are compiled before the first request."""
-        learner = cls(0, editions, settings)
+        learner = cls(0, versions, settings)
         learner.show(0.0, settings.slots, None)
         learner.close(0, 0, 0.0)
-        if learner.edition.bandit.restrictable:
-            learner.show(0.0, settings.slots, Eligible.everything(learner.edition.tree.documents))
+        if learner.version.bandit.restrictable:
+            learner.show(0.0, settings.slots, Eligible.everything(learner.version.tree.documents))
             learner.close(1, 0, 0.0)
         learner.snapshot()
-        if learner.edition.bandit.keeps_records:
+        if learner.version.bandit.keeps_records:
             learner.ranker.forecast(visits=1)
         return learner
 
@@ -429,7 +430,7 @@ class QueryLearner:
 
 def warm_up(served: ServedCollection) -> None:
     """Rank, learn and borrow once in a collection, so that all kernels are compiled before the first request."""
-    learner = QueryLearner.warm_up(served.editions, served.settings)
+    learner = QueryLearner.warm_up(served.versions, served.settings)
     if served.neighbours is not None:
         learner.show(0.0, served.settings.slots, None, served.neighbours.warmed_up(learner.ranker.state))
 

@@ -17,17 +17,16 @@ import json
 import logging
 import time as clock
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import NamedTuple
 
 from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.errors import StorageError
 from zoomrank.service.learners.log_audit import begun
-from zoomrank.service.storage.events import STEP, VOIDED, WAITING, Event, counted, is_end
-from zoomrank.service.storage.ownership import Ownership, partition_in
-from zoomrank.service.storage.rows import RetiredEvents, Snapshot
-from zoomrank.service.storage.store import Store
+from zoomrank.service.storage.events import STEP, VOIDED, WAITING, Event, RetiredEvents, Snapshot, counted, is_end
+from zoomrank.service.storage.ownership import partition_in
+from zoomrank.service.storage.store import EngineContext
 
 PASS_EVERY = 3600.0  # seconds between two passes over the old end of the log
 FINE_FOR = 92 * 86_400  # seconds for which counts per ten seconds are kept: longer than any query reaches back
@@ -51,23 +50,12 @@ class _Due(NamedTuple):
 class Retention:
     """Removes old events from the log, a little per turn."""
 
-    def __init__(
-        self,
-        store: Store,
-        collections: Mapping[int, ServedCollection],
-        busy: asyncio.Lock,
-        ownership: Ownership,
-        now: Callable[[], float],
-        steady: Callable[[], float],
-    ) -> None:
-        self._store = store
+    def __init__(self, context: EngineContext, collections: Mapping[int, ServedCollection], busy: asyncio.Lock) -> None:
+        self._store, self._ownership, self._now, self._steady = context
         self._collections = collections
         self._busy = busy  # held while impressions are voided
-        self._ownership = ownership
-        self._now = now
-        self._steady = steady
         self._after = 0  # place in the log up to which this pass has come
-        self._next = steady()  # start of the next pass
+        self._next = self._steady()  # start of the next pass
 
     async def turn(self) -> None:
         """Continue for a moment."""
@@ -136,7 +124,7 @@ class Retention:
         first = next(iter(learner.waiting), learner.ranker.made)
         about = json.dumps(asdict(learner.counts))
         content = learner.snapshot()
-        base = Snapshot(due.learner, learner.edition.number, old[-1][0], first, len(learner.waiting), about, content)
+        base = Snapshot(due.learner, learner.version.number, old[-1][0], first, len(learner.waiting), about, content)
         return base, RetiredEvents(last, due.until, len(void), learner.counts.impressions, counts)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import NamedTuple
 
 from zoomrank.service.catalogue.served_collection import ServedCollection
@@ -19,7 +19,7 @@ from zoomrank.service.learners.learner_events import LearnerEvents
 from zoomrank.service.learners.log_audit import begun
 from zoomrank.service.learners.query_learner import QueryLearner
 from zoomrank.service.storage.events import VOIDED, WAITING, Event, bounds, counted, unpack_parts
-from zoomrank.service.storage.store import Store
+from zoomrank.service.storage.store import EngineContext
 
 
 class ImpressionFilter(NamedTuple):
@@ -28,21 +28,20 @@ class ImpressionFilter(NamedTuple):
     query: str | None = None
     since: float | None = None  # seconds since 1970
     until: float | None = None
-    asker: bytes | None = None
+    caller: bytes | None = None
 
 
 class VoidService:
     """Voids impressions and removes queries."""
 
-    def __init__(self, store: Store, ledger: LearnerEvents, now: Callable[[], float]) -> None:
-        self._store = store
-        self._learner_events = ledger
-        self._now = now
+    def __init__(self, context: EngineContext, learner_events: LearnerEvents) -> None:
+        self._store, self._now = context.store, context.now
+        self._learner_events = learner_events
         self.busy = asyncio.Lock()  # held until voided impressions are durable
 
     async def find(self, served: ServedCollection, span: ImpressionFilter) -> dict[int, list[int]]:
         """Return the impressions of a span that are not void, by learner."""
-        await self._learner_events.journal.written()
+        await self._learner_events.write_queue.written()
         found: dict[int, list[int]] = defaultdict(list)
         after = 0
         while rows := await asyncio.to_thread(
@@ -50,7 +49,7 @@ class VoidService:
         ):
             after = rows[-1][0]
             for _, event in rows:
-                if span.asker is None or unpack_parts(event.shown or b"").marks.asker == span.asker:
+                if span.caller is None or unpack_parts(event.shown or b"").tags.caller == span.caller:
                     found[event.learner].append(event.number)
         return found
 
@@ -89,7 +88,7 @@ class VoidService:
 
         async with self.busy:
             await self._learner_events.learners.alone(key, make_anew)
-            await self._learner_events.journal.written()
+            await self._learner_events.write_queue.written()
 
     def _made_of(self, served: ServedCollection, learner: int, log: list[Event]) -> QueryLearner:
         made = begun(self._store.read, served, learner)

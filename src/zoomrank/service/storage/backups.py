@@ -1,7 +1,7 @@
 """Backup and restore: a consistent copy of a store, SQLite or PostgreSQL, in one SQLite file.
 
-The file has the tables of a store, as made by `tables`, copied row by row without interpretation. So it can be restored
-into either kind of store.
+The file has the tables of a store, as made by `database`, copied row by row without interpretation. So it can be
+restored into either kind of store.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 
 from zoomrank.files import atomic_file
 from zoomrank.service.errors import StorageError
+from zoomrank.service.storage.database import ABOUT, statements
 from zoomrank.service.storage.sqlite_store import SQLiteDatabase
 from zoomrank.service.storage.store import Store
 from zoomrank.service.storage.store_snapshot import SQLiteSnapshot, StoreSnapshot
-from zoomrank.service.storage.tables import ABOUT, statements
 
 Progress = Callable[[int, int], None]  # progress: (rows done, total)
 Tables = Mapping[str, Sequence[str]]  # columns by table

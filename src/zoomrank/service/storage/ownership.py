@@ -2,6 +2,10 @@
 
 Only the owner of a partition has its learners in memory and writes their log. A service that works alone owns all of
 them; a replica of a cluster owns those on which it has a lease.
+
+Queries are spread over 256 partitions. The number of a learner, and the place of an event in the log, end with the
+partition. So the name of an impression tells its partition, and processes that own different partitions of one store
+assign different numbers without coordination.
 """
 
 from __future__ import annotations
@@ -11,12 +15,6 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from zoomrank.service.errors import NotOwnerError
-
-# Partitions: queries are spread over 256 of them, and each is owned by one process at a time.
-#
-# The number of a learner, and the place of a line in the log, end with the partition. So the name of an impression
-# tells its partition, and processes that own different partitions of one store assign different numbers without
-# coordination.
 
 PARTITIONS = 256  # part of all stored numbers, so it can never change
 COORDINATOR = 0  # its owner changes collections and experiments, and does what only one process may do

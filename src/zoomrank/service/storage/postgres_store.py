@@ -27,7 +27,7 @@ _LIMITS: dict[str, Any] = {
 _REPLICA_TABLES = (
     "CREATE TABLE IF NOT EXISTS replicas (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name TEXT NOT NULL, "
     "token TEXT NOT NULL, joined TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(), ended TIMESTAMPTZ)",
-    # Where several replicas may meet a visitor, the server decides which was first; one alone knows (`tables`).
+    # Where several replicas may meet a visitor, the server decides which was first; one alone knows.
     "CREATE UNIQUE INDEX IF NOT EXISTS visitors_once ON visitors (experiment, visitor)",
     "CREATE TABLE IF NOT EXISTS signs (replica BIGINT PRIMARY KEY, seen TIMESTAMPTZ NOT NULL, said TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS partitions (number INTEGER PRIMARY KEY, owner BIGINT, epoch BIGINT NOT NULL)",

@@ -1,6 +1,7 @@
-"""`Store`: a database that keeps everything, and all writes to its tables (`tables`).
+"""`Store`: a database that keeps everything, and all writes to its tables (`database`).
 
-One thread writes (`journal`), others read (`store_reader`). A batch is one transaction: all of it is durable, or none.
+One thread writes (`write_queue`), others read (`store_reader`). A batch is one transaction: all of it is durable, or
+none.
 """
 
 from __future__ import annotations
@@ -8,15 +9,23 @@ from __future__ import annotations
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from zoomrank.service.errors import StorageError
 from zoomrank.service.storage.database import Database
-from zoomrank.service.storage.events import DAY, VOIDED, Outcome, counted
-from zoomrank.service.storage.ownership import partition_in
-from zoomrank.service.storage.rows import Batch, RetiredEvents, Snapshot, StoredExperiment
+from zoomrank.service.storage.events import (
+    DAY,
+    VOIDED,
+    Batch,
+    Outcome,
+    RetiredEvents,
+    Snapshot,
+    StoredExperiment,
+    counted,
+)
+from zoomrank.service.storage.ownership import Ownership, partition_in
 from zoomrank.service.storage.store_reader import StoredCollection, StoredVersion, StoreReader
 
 PIECE = 2**20  # bytes of a collection file that are written at once
@@ -88,7 +97,7 @@ class Store:
         """Return rows of counts, sorted by their keys."""
         return [(*key, count, self.database.writer_id) for key, count in sorted(counts.items()) if count]
 
-    # Collections and their editions.
+    # Collections and their versions.
 
     def add_collection(self, stored: StoredCollection, digest: str, pieces: Iterable[bytes]) -> None:
         """Write a new collection: piece by piece, so that other writes need not wait for all of it, and its row last,
@@ -99,12 +108,12 @@ class Store:
             self.database.insert(cursor, "editions", [(stored.id, 0, stored.created, None, digest)])
             self.database.insert(cursor, "collections", [tuple(stored)])
 
-    def add_edition(self, collection: int, edition: StoredVersion, pieces: Iterable[bytes] | None = None) -> None:
+    def add_version(self, collection: int, version: StoredVersion, pieces: Iterable[bytes] | None = None) -> None:
         """Write a version of a collection: its row last, after its file if that is to be kept."""
         if pieces is not None:
-            self._add_content(collection, edition.number, pieces)
+            self._add_content(collection, version.number, pieces)
         with self.database.transaction(_NOT_KEPT) as cursor:
-            self.database.insert(cursor, "editions", [(collection, *edition)])
+            self.database.insert(cursor, "editions", [(collection, *version)])
 
     def keep_whole(self, collection: int, number: int, digest: str, pieces: Iterable[bytes]) -> None:
         """Write the file of an existing version, so that reading it need not begin with earlier ones."""
@@ -112,14 +121,14 @@ class Store:
         where = "WHERE collection = ? AND number = ?"
         self._change(f"UPDATE editions SET digest = ? {where}", (digest, collection, number))  # noqa: S608
 
-    def _add_content(self, collection: int, edition: int, pieces: Iterable[bytes]) -> None:
+    def _add_content(self, collection: int, version: int, pieces: Iterable[bytes]) -> None:
         try:
             for part, piece in enumerate(pieces):
-                self._change("INSERT INTO contents VALUES (?, ?, ?, ?)", (collection, edition, part, piece))
+                self._change("INSERT INTO contents VALUES (?, ?, ?, ?)", (collection, version, part, piece))
                 time.sleep(_BREATH)  # a thread that waits for the lock gets it now: locks are not granted in order
         except BaseException:
             with suppress(StorageError):  # then the next start removes it
-                self.drop_content(collection, edition)
+                self.drop_content(collection, version)
             raise
 
     def _change(self, statement: str, parameters: Sequence[Any]) -> None:
@@ -127,9 +136,9 @@ class Store:
         with self.database.transaction(_NOT_KEPT) as cursor:
             cursor.execute(self.database.sql(statement), tuple(parameters))
 
-    def drop_content(self, collection: int, edition: int) -> None:
+    def drop_content(self, collection: int, version: int) -> None:
         """Remove the pieces of a file that will never be complete."""
-        self._change("DELETE FROM contents WHERE collection = ? AND edition = ?", (collection, edition))
+        self._change("DELETE FROM contents WHERE collection = ? AND edition = ?", (collection, version))
 
     def drop_unfinished(self) -> None:
         """Remove incomplete files, and the rest of removed collections; no collection may be in the making."""
@@ -214,13 +223,8 @@ class Store:
     def _remove(self, cursor: Any, learners: Sequence[int]) -> None:
         self._keep_last(cursor, "events")
         self._keep_last(cursor, "learners")
-        for table, column in (
-            ("events", "learner"),
-            ("snapshots", "learner"),
-            ("bases", "learner"),
-            ("reports", "learner"),
-            ("learners", "id"),
-        ):
+        for table in ("events", "snapshots", "bases", "reports", "learners"):
+            column = "id" if table == "learners" else "learner"
             delete = f"DELETE FROM {table} WHERE {column} = ?"  # noqa: S608  (not from outside)
             self.database.many(cursor, delete, [(learner,) for learner in learners])
 
@@ -236,29 +240,25 @@ class Store:
                 return False
             self._keep_last(cursor, "events")
             self.database.insert(cursor, "bases", [packed], _NEWER_SNAPSHOT)
-            self.database.insert(
-                cursor, "snapshots", [packed], f"{_NEWER_SNAPSHOT} WHERE snapshots.event < excluded.event"
-            )
+            newer = f"{_NEWER_SNAPSHOT} WHERE snapshots.event < excluded.event"
+            self.database.insert(cursor, "snapshots", [packed], newer)
             self._add_counts(cursor, "folded", {(collection, *key): count for key, count in log.counted.items()})
             delete = "DELETE FROM events WHERE learner = ? AND number <= ? AND id <= ?"
             cursor.execute(self.database.sql(delete), (base.learner, log.last, base.event))
             shown = (log.impressions, base.learner, log.impressions)
-            cursor.execute(
-                self.database.sql("UPDATE learners SET impressions = ? WHERE id = ? AND impressions < ?"), shown
-            )
+            update = "UPDATE learners SET impressions = ? WHERE id = ? AND impressions < ?"
+            cursor.execute(self.database.sql(update), shown)
             since = max(log.until, self.read.whole_since(collection))
             cursor.execute(self.database.sql(_SAY), (f"whole since, of {collection}", repr(since)))
         return True
 
     def _retirable(self, cursor: Any, learner: int, log: RetiredEvents) -> bool:
         """Return whether a learner still exists, and its void impressions are those that were known."""
-        cursor.execute(
-            self.database.sql(
-                "SELECT COUNT(e.id) FROM learners l LEFT JOIN events e ON e.learner = l.id AND e.number <= ? "
-                "AND e.outcome = ? WHERE l.id = ? GROUP BY l.id"
-            ),
-            (log.last, VOIDED, learner),
+        void = (
+            "SELECT COUNT(e.id) FROM learners l LEFT JOIN events e ON e.learner = l.id AND e.number <= ? "
+            "AND e.outcome = ? WHERE l.id = ? GROUP BY l.id"
         )
+        cursor.execute(self.database.sql(void), (log.last, VOIDED, learner))
         found = cursor.fetchone()
         return found is not None and int(found[0]) == log.void
 
@@ -268,22 +268,25 @@ class Store:
         with self.database.transaction() as cursor:
             for table in ("activity", "folded"):
                 fine = f"FROM {table} WHERE step < ? AND step <> step / {DAY} * {DAY}"
-                cursor.execute(
-                    self.database.sql(
-                        f"INSERT INTO {table} SELECT collection, step / {DAY} * {DAY}, outcome, SUM(count), 0 {fine} "
-                        f"GROUP BY 1, 2, 3 {_ADD_COUNTS.format(table)}"
-                    ),
-                    (before,),
+                merge = (
+                    f"INSERT INTO {table} SELECT collection, step / {DAY} * {DAY}, outcome, SUM(count), 0 {fine} "
+                    f"GROUP BY 1, 2, 3 {_ADD_COUNTS.format(table)}"
                 )
+                cursor.execute(self.database.sql(merge), (before,))
                 cursor.execute(self.database.sql(f"DELETE {fine}"), (before,))
             cursor.execute(self.database.sql(_SAY), ("coarse before", str(before)))
 
     def _keep_last(self, cursor: Any, table: str) -> None:
         """Write the largest id in use before some are removed: none is assigned twice."""
-        whole = self.database.types["whole"]
-        cursor.execute(
-            self.database.sql(
-                f"{_SAY} WHERE CAST(about.value AS {whole}) < CAST(excluded.value AS {whole})"
-            ),  # another replica may know a larger one
-            (f"last of {table}", str(self.read.last(table))),
-        )
+        whole = self.database.types["whole"]  # another replica may know a larger one
+        say = self.database.sql(f"{_SAY} WHERE CAST(about.value AS {whole}) < CAST(excluded.value AS {whole})")
+        cursor.execute(say, (f"last of {table}", str(self.read.last(table))))
+
+
+class EngineContext(NamedTuple):
+    """Store, ownership and clocks, which all parts of an engine share."""
+
+    store: Store
+    ownership: Ownership
+    now: Callable[[], float]
+    steady: Callable[[], float]  # a clock that cannot be set

@@ -10,11 +10,24 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from zoomrank.service.errors import DamagedError
-from zoomrank.service.storage.events import ABANDONED, LONG_AGO, MOVED, STEP, TIMED_OUT, VOIDED, WAITING, Event, Outcome
+from zoomrank.service.storage.events import (
+    ABANDONED,
+    LONG_AGO,
+    MOVED,
+    STEP,
+    TIMED_OUT,
+    VOIDED,
+    WAITING,
+    Event,
+    Outcome,
+    Snapshot,
+    StoredExperiment,
+    StoredReport,
+)
 from zoomrank.service.storage.ownership import PARTITIONS
-from zoomrank.service.storage.rows import Snapshot, StoredExperiment, StoredReport
 
 _AT_ONCE = 4096  # lines of the log
+_EVENTS = "SELECT id, learner, number, time, outcome, shown FROM events"
 _SHOWN_IN = (  # the plus keeps SQLite from going through all that the collection's learners have, for each page
     "JOIN learners l ON l.id = e.learner "
     "WHERE +l.collection = ? AND e.outcome = ? AND e.time >= ? AND e.time < ? AND e.id > ? AND e.id <= ?"
@@ -50,7 +63,7 @@ class StoredVersion(NamedTuple):
 
     number: int
     created: float
-    changes: bytes | None  # of the edition before, packed; None: its file says everything
+    changes: bytes | None  # since the version before, packed; None: its file says everything
     digest: str | None  # of its file, if that is kept
 
 
@@ -80,6 +93,10 @@ class StoreReader:
         self._read = source.query
         self._settle = source.settle
 
+    def _number(self, statement: str, *parameters: Any) -> int:
+        """Return the number that a statement finds."""
+        return int(self._read(statement, parameters)[0][0])
+
     def about(self, name: str) -> str:
         """Return a fact about the store that is always there."""
         return str(self._read("SELECT value FROM about WHERE name = ?", (name,))[0][0])
@@ -94,23 +111,19 @@ class StoreReader:
         rows = self._read("SELECT id, name, created, settings, home, server FROM collections ORDER BY id")
         return [StoredCollection(*row) for row in rows]
 
-    def last_edition(self, collection: int) -> int:
+    def last_version(self, collection: int) -> int:
         """Return the number of the newest version of a collection."""
-        return int(
-            self._read("SELECT COALESCE(MAX(number), 0) FROM editions WHERE collection = ?", (collection,))[0][0]
-        )
+        return self._number("SELECT COALESCE(MAX(number), 0) FROM editions WHERE collection = ?", collection)
 
-    def newest_editions(self) -> dict[int, int]:
+    def newest_versions(self) -> dict[int, int]:
         """Return the number of the newest version of each collection."""
         return dict(self._read("SELECT collection, MAX(number) FROM editions GROUP BY collection"))
 
-    def first_edition(self, collection: int) -> int:
+    def first_version(self, collection: int) -> int:
         """Return the number of the oldest version of a collection that is kept."""
-        return int(
-            self._read("SELECT COALESCE(MIN(number), 0) FROM editions WHERE collection = ?", (collection,))[0][0]
-        )
+        return self._number("SELECT COALESCE(MIN(number), 0) FROM editions WHERE collection = ?", collection)
 
-    def whole_edition(self, collection: int, number: int) -> StoredVersion | None:
+    def whole_version(self, collection: int, number: int) -> StoredVersion | None:
         """Return the newest version up to a number whose file is kept, without its changes."""
         rows = self._read(
             "SELECT number, created, digest FROM editions WHERE collection = ? AND number <= ? AND digest IS NOT NULL "
@@ -123,7 +136,7 @@ class StoreReader:
         """Return the bytes of the changes after a version, and of the file of that version."""
         changes = "SELECT COALESCE(SUM(LENGTH(changes)), 0) FROM editions WHERE collection = ? AND number > ?"
         file = "SELECT COALESCE(SUM(LENGTH(bytes)), 0) FROM contents WHERE collection = ? AND edition = ?"
-        return int(self._read(changes, (collection, whole))[0][0]), int(self._read(file, (collection, whole))[0][0])
+        return self._number(changes, collection, whole), self._number(file, collection, whole)
 
     def changes(self, collection: int, after: int, number: int) -> Iterator[StoredVersion]:
         """Yield the versions of a collection after one, up to another, in order."""
@@ -135,24 +148,22 @@ class StoreReader:
             for at, created, changes, digest in rows:
                 yield StoredVersion(int(at), float(created), None if changes is None else bytes(changes), digest)
 
-    def content(self, collection: int, edition: int) -> Iterator[bytes]:
+    def content(self, collection: int, version: int) -> Iterator[bytes]:
         """Yield the file of a version, piece by piece."""
         wanted = "SELECT bytes FROM contents WHERE collection = ? AND edition = ? AND part = ?"
         part = 0
-        while rows := self._read(wanted, (collection, edition, part)):
+        while rows := self._read(wanted, (collection, version, part)):
             yield bytes(rows[0][0])
             part += 1
 
     def last(self, table: str) -> int:
         """Return the largest id that was ever in use."""
-        largest = int(self._read(f"SELECT COALESCE(MAX(id), 0) FROM {table}")[0][0])  # noqa: S608  (not from outside)
-        removed = self._read("SELECT value FROM about WHERE name = ?", (f"last of {table}",))
-        return max([largest, *(int(value) for (value,) in removed)])
+        largest = self._number(f"SELECT COALESCE(MAX(id), 0) FROM {table}")  # noqa: S608  (not from outside)
+        return max(largest, int(self.said(f"last of {table}") or 0))
 
     def last_place(self) -> int:
         """Return the last place in the log that was assigned, also to refused events: a snapshot may refer to it."""
-        known = int(self._read("SELECT COALESCE(MAX(event), 0) FROM snapshots")[0][0])
-        return max(known, self.last("events"))
+        return max(self._number("SELECT COALESCE(MAX(event), 0) FROM snapshots"), self.last("events"))
 
     def find(self, collection: int, query: str) -> Snapshot | None:
         """Return the learner of a query, with its snapshot."""
@@ -189,11 +200,7 @@ class StoreReader:
 
     def early_events(self, learner: int, last: int) -> list[tuple[int, Event]]:
         """Return the log of a learner's impressions up to one of them, in order, with places."""
-        rows = self._read(
-            "SELECT id, learner, number, time, outcome, shown FROM events WHERE learner = ? AND number <= ? "
-            "ORDER BY id",
-            (learner, last),
-        )
+        rows = self._read(f"{_EVENTS} WHERE learner = ? AND number <= ? ORDER BY id", (learner, last))
         return [(int(row[0]), _event(row)) for row in rows]
 
     def oldest(self, after: int, limit: int) -> list[tuple[int, int, int, float]]:
@@ -207,19 +214,14 @@ class StoreReader:
         )
         return [(int(place), int(collection), int(learner), float(time)) for place, collection, learner, time in rows]
 
-    def fact(self, name: str, otherwise: str) -> str:
-        """Return a fact about the store, or a default."""
-        said = self.said(name)
-        return otherwise if said is None else said
-
     def whole_since(self, collection: int) -> float:
         """Return the time since which the log of a collection is complete (seconds since 1970; 0 if it always was)."""
-        return float(self.fact(f"whole since, of {collection}", "0"))
+        return float(self.said(f"whole since, of {collection}") or 0)
 
     @property
     def coarse_before(self) -> int:
         """The step before which counts are by the day."""
-        return int(self.fact("coarse before", "0"))
+        return int(self.said("coarse before") or 0)
 
     def query_of(self, learner: int) -> tuple[int, str] | None:
         """Return the collection and the query of a learner."""
@@ -270,9 +272,7 @@ class StoreReader:
     def events(self, learner: int, after: int = 0, first: int = 0) -> Iterator[tuple[int, Event]]:
         """Yield the log of a learner after a place, in order, with places; only that of impressions from one on."""
         rows = self._read(
-            "SELECT id, learner, number, time, outcome, shown FROM events "
-            "WHERE learner = ? AND number >= ? AND id > ? ORDER BY id",
-            (learner, first, after),
+            f"{_EVENTS} WHERE learner = ? AND number >= ? AND id > ? ORDER BY id", (learner, first, after)
         )
         return ((int(row[0]), _event(row)) for row in rows)
 
@@ -290,7 +290,7 @@ class StoreReader:
             "SELECT 1 FROM events WHERE learner = ? AND number < ? AND outcome = ? AND time = ? LIMIT 1",
             (learner, end, WAITING, LONG_AGO),
         )
-        return any(True for _ in rows)
+        return bool(rows)
 
     def recent(self, seconds: float, partitions: Collection[int]) -> Iterator[Event]:
         """Yield impressions of some partitions in the last seconds of the log, the newest first; where several replicas
@@ -299,11 +299,8 @@ class StoreReader:
         self._settle()
         since, end = None, self.last("events") + 1
         while True:
-            rows = self._read(
-                "SELECT id, learner, number, time, outcome, shown FROM events "  # noqa: S608  (not from outside)
-                f"WHERE id < ?{_of('learner', partitions)} ORDER BY id DESC LIMIT ?",
-                (end, _AT_ONCE),
-            )
+            among = f"{_EVENTS} WHERE id < ?{_of('learner', partitions)} ORDER BY id DESC LIMIT ?"
+            rows = self._read(among, (end, _AT_ONCE))
             shown = [event for event in map(_event, rows) if event.outcome == WAITING and event.time > LONG_AGO]
             if shown and since is None:
                 since = max(event.time for event in shown) - seconds
@@ -381,10 +378,7 @@ class StoreReader:
 
     def impression(self, learner: int, number: int) -> list[Event]:
         """Return all log lines of an impression."""
-        rows = self._read(
-            "SELECT id, learner, number, time, outcome, shown FROM events WHERE learner = ? AND number = ? ORDER BY id",
-            (learner, number),
-        )
+        rows = self._read(f"{_EVENTS} WHERE learner = ? AND number = ? ORDER BY id", (learner, number))
         return [_event(row) for row in rows]
 
     def queries(
@@ -457,12 +451,11 @@ class StoreReader:
 
     def folded_shown(self, collection: int, start: float, end: float) -> int:
         """Return how many impressions of a collection were shown in a time whose log lines were removed."""
-        rows = self._read(
+        shown = (
             "SELECT COALESCE(SUM(count), 0) FROM folded WHERE collection = ? AND outcome = ? "
-            "AND step >= ? AND step * ? < ?",
-            (collection, WAITING, int(start) // STEP, STEP, min(end, 1e12)),
+            "AND step >= ? AND step * ? < ?"
         )
-        return int(rows[0][0])
+        return self._number(shown, collection, WAITING, int(start) // STEP, STEP, min(end, 1e12))
 
     def folded(self, collection: int) -> list[tuple[int, Outcome, int]]:
         """Return the counts of a collection whose log lines were removed: (step, outcome, count)."""

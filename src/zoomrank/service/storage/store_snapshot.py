@@ -14,11 +14,11 @@ from typing import Any, ClassVar
 
 from zoomrank.errors import ParameterError
 from zoomrank.service.errors import StorageError
+from zoomrank.service.storage.database import LAYOUT
 from zoomrank.service.storage.postgres_store import PostgresDatabase, postgres_server
 from zoomrank.service.storage.sqlite_store import NAME, SQLiteDatabase, failure_words
 from zoomrank.service.storage.store import Store
 from zoomrank.service.storage.store_reader import StoreReader
-from zoomrank.service.storage.tables import LAYOUT
 
 _MOST_DAMAGE = 20  # findings about a file
 _ROWS_AT_ONCE = 100  # that a server sends: some have a megabyte

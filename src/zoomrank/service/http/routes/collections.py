@@ -9,19 +9,18 @@ from typing import IO, Annotated, Any, Literal
 
 from fastapi import FastAPI, Path, Query, Request, Response
 from fastapi.routing import APIRoute
-from pydantic import ValidationError
 from pydantic_core import to_json
 from starlette.requests import ClientDisconnect
 
 from zoomrank import wire
 from zoomrank.service.catalogue.served_collection import ServedCollection
+from zoomrank.service.catalogue.served_version import ServedVersion
 from zoomrank.service.catalogue.settings import Settings
 from zoomrank.service.engine import Engine
 from zoomrank.service.errors import MalformedError, ServiceError, UnprocessableError
 from zoomrank.service.http import page_data, schema
 from zoomrank.service.http.builder import LINES, ChangePart, CollectionBuilder, changes_in, documents_in, is_lines
-from zoomrank.service.http.fast_path import CHANGES, COLLECTIONS, NEW_DOCUMENTS
-from zoomrank.service.http.responses import in_words
+from zoomrank.service.http.fast_path import CHANGES, COLLECTIONS, NEW_DOCUMENTS, validated
 from zoomrank.service.http.routes.parameters import (
     ANY_DOCUMENT,
     CollectionName,
@@ -45,13 +44,9 @@ def streamed(receive: Callable[[Request], Coroutine[Any, Any, Response]]) -> typ
     return Streamed
 
 
-def add_collections(api: FastAPI, engine: Engine, maker: CollectionBuilder) -> None:
+def add_collections(api: FastAPI, engine: Engine, builder: CollectionBuilder) -> None:
     """Add the routes."""
-    made: dict[str, Any] = {
-        "status_code": 201,
-        "response_model": schema.CollectionResponse,
-        "responses": refusals(409),
-    }
+    made: dict[str, Any] = {"status_code": 201, "response_model": schema.CollectionResponse, "responses": refusals(409)}
 
     async def kept(name: str, file: IO[bytes], settings: Settings) -> ServedCollection:
         try:
@@ -61,8 +56,8 @@ def add_collections(api: FastAPI, engine: Engine, maker: CollectionBuilder) -> N
             raise
 
     async def receive(request: Request) -> Response:
-        with await sent(request, maker) as body:
-            new, file = await maker.make(body)
+        with await sent(request, builder) as body:
+            new, file = await builder.make(body)
         content = to_json(page_data.about(engine, await kept(new.name, file, new.settings)))
         return Response(content, 201, media_type="application/json")
 
@@ -74,12 +69,9 @@ def add_collections(api: FastAPI, engine: Engine, maker: CollectionBuilder) -> N
     @api.put(wire.COLLECTION, **made, openapi_extra=_A_FILE)
     async def upload(request: Request, name: Annotated[schema.CollectionName, Path()], settings: str = "{}") -> Any:
         """Make a collection of a file that `Collection.save` wrote; settings are JSON."""
-        try:
-            chosen = Settings.model_validate_json(settings)
-        except ValidationError as error:
-            raise MalformedError(in_words(error.errors(include_url=False, include_input=False), "settings")) from error
+        chosen = validated(Settings, settings, "settings")
         engine.collections.check_free(name)
-        return page_data.about(engine, await kept(name, await sent(request, maker), chosen))
+        return page_data.about(engine, await kept(name, await sent(request, builder), chosen))
 
     @api.get(COLLECTIONS.path, response_model=schema.CollectionsResponse)
     async def collections() -> Any:
@@ -92,10 +84,10 @@ def add_collections(api: FastAPI, engine: Engine, maker: CollectionBuilder) -> N
         return page_data.about(engine, engine.collections.find(name))
 
 
-async def sent(request: Request, maker: CollectionBuilder) -> IO[bytes]:
+async def sent(request: Request, builder: CollectionBuilder) -> IO[bytes]:
     """Return the body of a request in a file."""
     try:
-        return await maker.received(request.stream())
+        return await builder.received(request.stream())
     except ClientDisconnect:
         raise ServiceError("The body has ended before all of it was here.") from None
 
@@ -131,22 +123,22 @@ _VERBS = {"add": "added", "put": "put", "change": "changed", "remove": "removed"
 class _ChangeResponder:
     """Applies changes, and counts them for the response."""
 
-    def __init__(self, engine: Engine, maker: CollectionBuilder) -> None:
+    def __init__(self, engine: Engine, builder: CollectionBuilder) -> None:
         self._engine = engine
-        self._maker = maker
+        self._builder = builder
 
     async def change(self, name: str, changes: list[dict[str, Any]], unknown: str = "refuse") -> wire.CollectionChange:
         """Apply changes."""
-        edition = await self._engine.changing.change(self._engine.collections.find(name), changes, unknown)
-        return _told(edition, Counter(_verb(one) for one in changes))
+        version = await self._engine.updates.change(self._engine.collections.find(name), changes, unknown)
+        return _told(version, Counter(_verb(one) for one in changes))
 
     async def change_all(self, name: str, parts: Iterator[ChangePart], unknown: str) -> wire.CollectionChange:
         """Apply all changes of a body, part by part."""
         served = self._engine.collections.find(name)
-        told, done, edition = Counter[str](), 0, served.edition
+        told, done, version = Counter[str](), 0, served.version
         while (part := await asyncio.to_thread(next, parts, None)) is not None:
             try:
-                edition = await self._engine.changing.change(served, part.changes, unknown)
+                version = await self._engine.updates.change(served, part.changes, unknown)
             except ServiceError as error:
                 if part.line <= 1:
                     raise
@@ -155,7 +147,7 @@ class _ChangeResponder:
                 ) from error
             done += len(part.changes)
             told += await asyncio.to_thread(_counted, part)
-        return _told(edition, told)
+        return _told(version, told)
 
     def streamed(self, read: Callable[..., Iterator[ChangePart]], *options: str) -> Any:
         """Return a route class that is documented with its body, but reads it off the event loop."""
@@ -163,7 +155,7 @@ class _ChangeResponder:
         async def receive(request: Request) -> Response:
             said, lines = request.query_params, is_lines(request.headers.get("content-type", ""))
             chosen = [_chosen(said, option) for option in options]
-            with await sent(request, self._maker) as body:
+            with await sent(request, self._builder) as body:
                 parts = read(body, lines, *chosen)
                 told = await self.change_all(request.path_params["name"], parts, _chosen(said, "unknown"))
             return Response(to_json(told), media_type="application/json")
@@ -171,9 +163,9 @@ class _ChangeResponder:
         return streamed(receive)
 
 
-def add_changes(api: FastAPI, engine: Engine, maker: CollectionBuilder) -> None:
+def add_changes(api: FastAPI, engine: Engine, builder: CollectionBuilder) -> None:
     """Add the routes."""
-    teller = _ChangeResponder(engine, maker)
+    teller = _ChangeResponder(engine, builder)
     changed: dict[str, Any] = {"response_model": wire.CollectionChange, "responses": refusals(404, 422)}
     posted: dict[str, Any] = {"methods": ["POST"], "openapi_extra": _LINES_TOO, **changed}
 
@@ -207,7 +199,7 @@ def add_changes(api: FastAPI, engine: Engine, maker: CollectionBuilder) -> None:
     @api.post(wire.REMAKE, **changed)
     async def remake(name: CollectionName, seed: Annotated[int, Query(ge=0, lt=2**31)] = 0) -> Any:
         """Rebuild the tree of a collection; what was learned is carried over document by document."""
-        return _told(await engine.changing.remake(engine.collections.find(name), seed), Counter())
+        return _told(await engine.updates.remake(engine.collections.find(name), seed), Counter())
 
     @api.delete(wire.COLLECTION, response_model=wire.RemovedCollection, responses=refusals(404))
     async def remove_collection(name: CollectionName) -> Any:
@@ -215,7 +207,7 @@ def add_changes(api: FastAPI, engine: Engine, maker: CollectionBuilder) -> None:
         served = engine.collections.find(name)
         if not engine.collections.serves(served):
             raise UnprocessableError("This is an arm of an experiment: remove the experiment.")
-        await engine.changing.remove(served)
+        await engine.updates.remove(served)
         return {"name": name, "status": "removed"}
 
 
@@ -235,10 +227,10 @@ def _verb(change: dict[str, Any]) -> str:
     return next(word for verb, word in _VERBS.items() if verb in change)
 
 
-def _told(edition: Any, told: Counter[str]) -> wire.CollectionChange:
+def _told(version: ServedVersion, told: Counter[str]) -> wire.CollectionChange:
     return {
-        "edition": edition.number,
-        "documents": len(edition.edition),
+        "edition": version.number,
+        "documents": len(version.catalogue),
         "added": told["added"] + told["put"],
         "changed": told["changed"],
         "removed": told["removed"],

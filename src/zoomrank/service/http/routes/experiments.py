@@ -14,8 +14,7 @@ from zoomrank.service.engine import Engine
 from zoomrank.service.errors import MalformedError
 from zoomrank.service.experiments import ArmSpec, result, summary
 from zoomrank.service.http import schema
-from zoomrank.service.http.fast_path import COPIES, COPY_FEEDBACK, COPY_RANK, EXPERIMENTS, PROMOTE, STOP
-from zoomrank.service.http.responses import in_words
+from zoomrank.service.http.fast_path import COPIES, COPY_FEEDBACK, COPY_RANK, EXPERIMENTS, PROMOTE, STOP, in_words
 from zoomrank.service.http.routes.parameters import CollectionName, CopyName, refusals
 
 ExperimentName = Annotated[schema.ExperimentName, Path()]
@@ -27,7 +26,7 @@ def add_experiments(api: FastAPI, engine: Engine) -> None:
 
     async def told(name: str, experiment: str) -> dict[str, Any]:
         found = engine.experiments.find(find(name), experiment)
-        await engine.journal.flush()
+        await engine.write_queue.flush()
         return await asyncio.to_thread(lambda: result(found, engine.store.read.arm_visits(found.id)))
 
     @api.post(EXPERIMENTS.path, status_code=201, response_model=wire.ExperimentInfo, responses=refusals(409))

@@ -52,20 +52,20 @@ def add_learned(api: FastAPI, engine: Engine, copies: Copies) -> None:
     async def curve(name: CollectionName, query: QueryText) -> Any:
         """Return the learning curve of a query: the satisfied share in successive windows of its impressions."""
         served = find(name)
-        return await curves.curve(served, served.settings.folded(query))
+        return await curves.curve(served, served.folded(query))
 
     @api.delete(wire.QUERY, response_model=wire.RemovedQuery)
     async def remove(name: CollectionName, query: QueryText) -> Any:
         """Remove a query with all that it has learned."""
         served = find(name)
-        await engine.remove_query(served, served.settings.folded(query))
-        return {"query": served.settings.folded(query), "status": "removed"}
+        await engine.remove_query(served, served.folded(query))
+        return {"query": served.folded(query), "status": "removed"}
 
     @api.post(VOID.path, response_model=wire.Voided)
     async def void(asked: schema.VoidRequest, name: CollectionName) -> Any:
         """Void impressions: what they taught is undone, as if they had never been."""
         served = find(name)
-        query = None if asked.query is None else served.settings.folded(asked.query)
+        query = None if asked.query is None else served.folded(asked.query)
         span = ImpressionFilter(
             query, asked.since, asked.until, None if asked.key is None else caller_digest(asked.key)
         )
@@ -74,7 +74,7 @@ def add_learned(api: FastAPI, engine: Engine, copies: Copies) -> None:
                 "No impressions are selected: send a `query`, a time (`since`, `until`), or a `key`."
             )
         impressions, queries = await engine.void(served, span, asked.dry_run)
-        retired = await engine.undoing.retired(served, span)
+        retired = await engine.void_service.retired(served, span)
         return {"impressions": impressions, "queries": queries, "retired": retired, "dry_run": asked.dry_run}
 
     @api.get(wire.TREE, response_model=wire.TreeResponse)

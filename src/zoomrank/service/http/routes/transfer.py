@@ -45,9 +45,9 @@ def add_export(api: FastAPI, engine: Engine) -> None:
         """
         served = engine.collections.find(name)
         one = ExportSource(
-            served.id, served.name, served.settings.satisfied_by, lambda shown: served.edition.ids(shown)
+            served.id, served.name, served.settings.satisfied_by, lambda shown: served.version.ids(shown)
         )
-        await engine.journal.flush()
+        await engine.write_queue.flush()
         rows = pages(engine.store.read, engine.signer, one, ExportFilter(since, until, learned))
         named = {"Content-Disposition": f'attachment; filename="{served.name}.{format}"'}
         if whole := await asyncio.to_thread(engine.store.read.whole_since, served.id):
@@ -83,11 +83,7 @@ async def _pieces(file: Any) -> AsyncIterator[bytes]:
 
 # Routes of imports: click logs of other rankers.
 
-_KINDS = {
-    "application/x-ndjson": ".jsonl",
-    "application/jsonl": ".jsonl",
-    "application/vnd.apache.parquet": ".parquet",
-}
+_KINDS = {"application/x-ndjson": ".jsonl", "application/jsonl": ".jsonl", "application/vnd.apache.parquet": ".parquet"}
 _A_LOG = {"requestBody": {"required": True, "content": {kind: {"schema": {}} for kind in _KINDS}}}
 
 Unknown = Annotated[Literal["refuse", "skip"], Query()]
@@ -95,7 +91,7 @@ Unknown = Annotated[Literal["refuse", "skip"], Query()]
 
 def add_imports(api: FastAPI, engine: Engine) -> None:
     """Add the routes."""
-    maker = CollectionBuilder(engine.collections.folder)
+    builder = CollectionBuilder(engine.collections.folder)
 
     @api.post(wire.CLICKS, response_model=wire.ImportResponse, responses=refusals(429), openapi_extra=_A_LOG)
     async def learn(request: Request, name: CollectionName, caller: RequestCaller, unknown: Unknown = "refuse") -> Any:
@@ -109,11 +105,11 @@ def add_imports(api: FastAPI, engine: Engine) -> None:
             raise MediaTypeError(
                 f"The media type of the click log is missing or unknown: send Content-Type: {' or '.join(_KINDS)}."
             )
-        log = ImportedLog(served, await sent(request, maker), kind, unknown)
-        return await engine.importing.learn(log, caller.idempotency_key, caller.digest)
+        log = ImportedLog(served, await sent(request, builder), kind, unknown)
+        return await engine.importer.learn(log, caller.idempotency_key, caller.digest)
 
     @api.get(wire.CLICKS, response_model=wire.ImportProgress)
     async def progress(name: CollectionName) -> Any:
         """Return the progress of the running import."""
-        learned, of = engine.importing.progress.get(engine.collections.find(name).id, (0, 0))
+        learned, of = engine.importer.progress.get(engine.collections.find(name).id, (0, 0))
         return {"learned": learned, "of": of}
