@@ -153,7 +153,7 @@ def this_version() -> str:
 
 
 def sources() -> dict[str, str]:
-    """Return the sources that rows come from, by file: those of runs, of their kernels, and all that these import."""
+    """Return the sources that rows come from, by file: those of runs, of kernels, and all that these import."""
     texts = {file.relative_to(_PACKAGE).as_posix(): file.read_text("utf-8") for file in _PACKAGE.rglob("*.py")}
     kernels = {name for name, text in texts.items() if "from zoomrank.compiled import" in text}
     wanted = {name for name in kernels if not name.startswith("service/")} | {_ROOT}  # the service makes no rows
