@@ -1,4 +1,4 @@
-"""`python -m research bench cluster`: one process, and one, two and four replicas on Ray, in one PostgreSQL server.
+"""`python -m bench cluster`: one process, and one, two and four replicas on Ray, in one PostgreSQL server.
 
 Replicas are asked through Ray Serve's proxy, and at their own port, as a load balancer does.
 
@@ -178,7 +178,7 @@ def _replicas(
     yield from measured.rows(name, alone)
 
 
-# `python -m research bench ring`: Ray Serve's own strict consistent hashing, with 256 partitions on three replicas.
+# `python -m bench ring`: Ray Serve's own strict consistent hashing, with 256 partitions on three replicas.
 #
 # Each partition is a session. The replica that each reaches is checked again and again, for all at once: undisturbed,
 # after a replica was killed, after one was stopped (SIGSTOP), and after one was added.

@@ -1,7 +1,7 @@
 """`ClickLog`: looks and clicks of each document, query by query, counted from a log of impressions.
 
 Visitors read from the top. Those who clicked have looked at everything down to their first click, those who did not at
-all that was shown or, if known, all on the screen; documents further down are not counted. `read_impressions` reads
+all that was shown or, if known, all on the screen; documents further down are not counted. `logged_impressions` reads
 impressions from files.
 """
 

@@ -3,7 +3,7 @@
 A tree from a taxonomy or from vectors has distances between documents (its *geometry*). A ranker needs to know how much
 their click probabilities may differ. One number relates the two, the scale: a subtree's width in click probability is
 its geometric width times the scale, and never more than 1, since probabilities differ by no more. By default the scale
-makes the whole collection exactly 1 wide; `scale_from_labels` and `scale_from_clicks` estimate it.
+makes the whole collection exactly 1 wide; `label_calibration` and `click_calibration` estimate it.
 """
 
 from __future__ import annotations

@@ -276,7 +276,7 @@ def write_version(edition: CollectionVersion, file: IO[bytes]) -> None:
 
     Parameters
     ----------
-    edition : CollectionVersion
+    edition : Edition
         The version to write.
     file : open file
         A binary file.
@@ -303,7 +303,7 @@ def load_version(path: PathLike | IO[bytes], verify: bool = False) -> Collection
 
     Returns
     -------
-    CollectionVersion
+    Edition
         The version.
 
     Examples
@@ -311,8 +311,8 @@ def load_version(path: PathLike | IO[bytes], verify: bool = False) -> Collection
     >>> import io
     >>> from zoomrank.documents import Collection
     >>> file = io.BytesIO()
-    >>> write_version(CollectionVersion.first(Collection.from_taxonomy(["Animals", "Plants"])), file)
-    >>> load_version(file)
+    >>> write_edition(Edition.first(Collection.from_taxonomy(["Animals", "Plants"])), file)
+    >>> load_edition(file)
     CollectionVersion(2 documents, 0 gone)
     """
     collection, header, arrays = loaded(path, verify)

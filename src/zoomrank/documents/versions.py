@@ -93,7 +93,7 @@ class CollectionVersion:
     heirs : ndarray of int
         For each number that a node ever had: itself while the node is there, else the number of its successor, which
         inherits what was learned of it.
-    gone : RemovedDocuments
+    gone : Gone
         Removed documents.
     marks : ndarray of int
         Flags of the document at each position: `LATE`, `BORROWED`.
@@ -104,8 +104,8 @@ class CollectionVersion:
 
     Examples
     --------
-    >>> edition = CollectionVersion.first(Collection.from_taxonomy({"owl": "Birds", "pike": "Fish"}))
-    >>> later = edition.changed(edition.placed([{"add": "hen", "path": "Birds"}, {"remove": "pike"}]))
+    >>> edition = Edition.first(Collection.from_taxonomy({"owl": "Animals > Birds", "pike": "Animals > Fish"}))
+    >>> later = edition.changed(edition.placed([{"add": "hen", "path": "Animals > Birds"}, {"remove": "pike"}]))
     >>> list(later.collection.tree.documents), later.documents.tolist(), later.id_of(1)
     (['owl', 'hen'], [0, 2], 'pike')
     """
@@ -130,7 +130,7 @@ class CollectionVersion:
 
         Returns
         -------
-        CollectionVersion
+        Edition
             The first version.
         """
         tree = collection.geometry
@@ -226,8 +226,7 @@ class CollectionVersion:
 
         Examples
         --------
-        >>> animals = Collection.from_taxonomy({"owl": "Animals > Birds", "pike": "Animals > Fish"})
-        >>> edition = CollectionVersion.first(animals)
+        >>> edition = Edition.first(Collection.from_taxonomy({"owl": "Animals > Birds", "pike": "Animals > Fish"}))
         >>> edition.placed([{"add": "hen", "near": "owl", "title": "Hens"}])
         [{'add': 'hen', 'title': 'Hens', 'document': 2, 'node': 6, 'parent': 2}]
         """
@@ -260,7 +259,7 @@ class CollectionVersion:
 
         Returns
         -------
-        CollectionVersion
+        Edition
             The next version. It is the same whether changes are applied one by one or at once.
         """
         from zoomrank.documents.change_application import apply_changes
@@ -297,7 +296,7 @@ class CollectionVersion:
 
         Returns
         -------
-        CollectionVersion
+        Edition
             The same documents under the same numbers, in another tree.
         """
         from zoomrank.documents.change_application import remade
@@ -309,7 +308,7 @@ class CollectionVersion:
 
         Returns
         -------
-        list of CrowdedPlace
+        list of Crowd
             The places, the one with the most additions first.
         """
         return crowded(self)
@@ -319,19 +318,18 @@ class CollectionVersion:
 
         Parameters
         ----------
-        later : CollectionVersion
+        later : Edition
             A version that this has become, after any number of changes.
 
         Returns
         -------
-        Remap
+        Movement
             For `Ranked.move`.
 
         Examples
         --------
-        >>> animals = Collection.from_taxonomy({"owl": "Birds", "hen": "Birds", "pike": "Fish"})
-        >>> edition = CollectionVersion.first(animals)
-        >>> edition.remap_to(edition.changed(edition.placed([{"remove": "owl"}]))).document.tolist()
+        >>> edition = Edition.first(Collection.from_taxonomy({"owl": "Birds", "hen": "Birds", "pike": "Fish"}))
+        >>> edition.movement_to(edition.changed(edition.placed([{"remove": "owl"}]))).document.tolist()
         [-1, 0, 1]
         """
         heirs = later.heirs[self.nodes]

@@ -79,7 +79,7 @@ class Runner(ABC):
 
         Yields
         ------
-        FinishedRun
+        Finished
             Each run with its rows, in the order in which they end.
         """
 
@@ -338,7 +338,7 @@ def run_sweep(
     path
         The folder of their rows.
     about
-        The request, as the manifest keeps it.
+        The request, as `about_sweep` returns it.
     runner
         The runner that carries them out.
     resume

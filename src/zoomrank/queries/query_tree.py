@@ -221,7 +221,7 @@ class QueryTree:
 
     Parameters
     ----------
-    placing : QueryPlacer
+    placing : Placing
         Method that places new queries.
 
     Examples

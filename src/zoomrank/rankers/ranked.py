@@ -310,18 +310,17 @@ class Ranked(SlotBandits):
         ----------
         tree : DocumentTree
             The new tree.
-        movement : Remap
-            Mapping from this ranker's tree to the new one (see `zoomrank.documents.CollectionVersion.remap_to`).
+        movement : Movement
+            Mapping from this ranker's tree to the new one (see `zoomrank.documents.Edition.movement_to`).
 
         Examples
         --------
         >>> import zoomrank as zr
-        >>> from zoomrank.documents import Collection, CollectionVersion
-        >>> animals = Collection.from_taxonomy({"owl": "Birds", "hen": "Birds", "pike": "Fish"})
-        >>> edition = CollectionVersion.first(animals)
+        >>> from zoomrank.documents import Collection, Edition
+        >>> edition = Edition.first(Collection.from_taxonomy({"owl": "Birds", "hen": "Birds", "pike": "Fish"}))
         >>> ranker = zr.ZoomRank(edition.collection.tree, slots=2, seed=0)
         >>> later = edition.changed(edition.placed([{"remove": "owl"}, {"category": "Birds", "to": "Poultry"}]))
-        >>> ranker.move(later.collection.tree, edition.remap_to(later))
+        >>> ranker.move(later.collection.tree, edition.movement_to(later))
         >>> sorted(ranker.rank().documents)
         ['hen', 'pike']
         """

@@ -1,4 +1,4 @@
-"""Visitors from relevance judgments of an evaluation collection, which `read_qrels` and its neighbours read.
+"""Visitors from relevance judgments of an evaluation collection (`judgment_files` reads them).
 
 A topic is an information need, and its visitors come in kinds that mean different things by it: the subtopics of
 a diversity track, or the users who rated. Each kind is a row of a `RelevanceTable`, and clicks drawn from it are
