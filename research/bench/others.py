@@ -1,4 +1,4 @@
-"""Alternatives on the same visitors: `pip install -e '.[compare]'`, then `python -m research bench others`.
+"""Alternatives on the same visitors: `pip install -e '.[compare]'`, then `python -m bench others`.
 
 Each runs for a few seconds and is counted in visits per second, ranking 5 of 32,768 documents of the two-peak model.
 They are used as their documentation shows, one copy per slot; visitors click through the compiled model, whose cost is

@@ -1,4 +1,4 @@
-"""Check that rankings occur as often as their propensities say: `python -m research bench propensities`.
+"""Check that rankings occur as often as their propensities say: `python -m bench propensities`.
 
 A ranker that has learned for a while draws many rankings without learning. Those with the same beginning are a group:
 the next documents are compared with the propensities of all documents there, by χ². Some rankers explore, some may show

@@ -362,7 +362,7 @@ def _median(turns: list[float]) -> str:
 
 
 def service() -> Iterator[Row]:
-    """Measure everything but the million pairs, which take a quarter of an hour: `python -m research bench steady`."""
+    """Measure everything but the million pairs, which take a quarter of an hour: `python -m bench steady`."""
     yield from load()
     yield from making()
     yield from learners()

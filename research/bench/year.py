@@ -1,9 +1,8 @@
 """Cost of a shop's year for its learners, without a service: `python -m research.bench.year --visits 50`.
 
-The shop, the tastes and the changes are those of `python -m research year`, and learners are remapped to every version.
-Each query is asked equally often. The control has the catalogue and the tastes of the last day from the first day on. A
-year of 24 queries with 50 visits a day takes some minutes, so that the cost of each event can be compared query by
-query.
+The shop, the tastes and the changes are those of `zoomrank year`, and learners are remapped to every version. Each
+query is asked equally often. The control has the catalogue and the tastes of the last day from the first day on. A year
+of 24 queries with 50 visits a day takes some minutes, so that the cost of each event can be compared query by query.
 """
 
 from __future__ import annotations
@@ -103,7 +102,7 @@ def main() -> None:
     parser.add_argument("--visits", type=int, default=50, help="of each query a day")
     parser.add_argument("--days", type=int, default=365)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--without", default="", help="what to leave out, as in python -m research year")
+    parser.add_argument("--without", default="", help="what to leave out, as in zoomrank year")
     asked = parser.parse_args()
     plan = Plan.of(asked.days, [name for name in asked.without.split(",") if name])
     world, lists = World(plan, asked.queries, asked.seed), "candidates" in plan.happening

@@ -1,1 +1,1 @@
-"""`python -m research year`: a simulated year of a shop, which compares its learners with undisturbed ones."""
+"""`zoomrank year`: a simulated year of a shop, which compares its learners with undisturbed ones."""

@@ -91,7 +91,7 @@ class CollectionVersion:
     heirs : ndarray of int
         For each number that a node ever had: itself while the node is there, else the number of its successor, which
         inherits what was learned of it.
-    gone : RemovedDocuments
+    gone : Gone
         Removed documents.
     marks : ndarray of int
         Flags of the document at each position: `LATE`, `BORROWED`.
@@ -102,8 +102,12 @@ class CollectionVersion:
 
     Examples
     --------
+    <<<<<<< HEAD
     >>> birds = Collection.from_taxonomy({"owl": "Animals > Birds", "pike": "Animals > Fish"})
     >>> edition = CollectionVersion.first(birds)
+    =======
+    >>> edition = Edition.first(Collection.from_taxonomy({"owl": "Animals > Birds", "pike": "Animals > Fish"}))
+    >>>>>>> p4
     >>> later = edition.changed(edition.placed([{"add": "hen", "path": "Animals > Birds"}, {"remove": "pike"}]))
     >>> list(later.collection.tree.documents), later.documents.tolist(), later.id_of(1)
     (['owl', 'hen'], [0, 2], 'pike')
@@ -129,7 +133,7 @@ class CollectionVersion:
 
         Returns
         -------
-        CollectionVersion
+        Edition
             The first version.
         """
         tree = collection.geometry
@@ -225,8 +229,12 @@ class CollectionVersion:
 
         Examples
         --------
+        <<<<<<< HEAD
         >>> birds = Collection.from_taxonomy({"owl": "Animals > Birds", "pike": "Animals > Fish"})
         >>> edition = CollectionVersion.first(birds)
+        =======
+        >>> edition = Edition.first(Collection.from_taxonomy({"owl": "Animals > Birds", "pike": "Animals > Fish"}))
+        >>>>>>> p4
         >>> edition.placed([{"add": "hen", "near": "owl", "title": "Hens"}])
         [{'add': 'hen', 'title': 'Hens', 'document': 2, 'node': 6, 'parent': 2}]
         """
@@ -259,7 +267,7 @@ class CollectionVersion:
 
         Returns
         -------
-        CollectionVersion
+        Edition
             The next version. It is the same whether changes are applied one by one or at once.
         """
         from zoomrank.documents.change_application import apply_changes
@@ -296,7 +304,7 @@ class CollectionVersion:
 
         Returns
         -------
-        CollectionVersion
+        Edition
             The same documents under the same numbers, in another tree.
         """
         from zoomrank.documents.change_application import remade
@@ -308,7 +316,7 @@ class CollectionVersion:
 
         Returns
         -------
-        list of CrowdedPlace
+        list of Crowd
             The places, the one with the most additions first.
         """
         return crowded(self)
@@ -318,19 +326,24 @@ class CollectionVersion:
 
         Parameters
         ----------
-        later : CollectionVersion
+        later : Edition
             A version that this has become, after any number of changes.
 
         Returns
         -------
-        Remap
+        Movement
             For `Ranked.move`.
 
         Examples
         --------
+        <<<<<<< HEAD
         >>> birds = Collection.from_taxonomy({"owl": "Birds", "hen": "Birds", "pike": "Fish"})
         >>> edition = CollectionVersion.first(birds)
         >>> edition.remap_to(edition.changed(edition.placed([{"remove": "owl"}]))).document.tolist()
+        =======
+        >>> edition = Edition.first(Collection.from_taxonomy({"owl": "Birds", "hen": "Birds", "pike": "Fish"}))
+        >>> edition.movement_to(edition.changed(edition.placed([{"remove": "owl"}]))).document.tolist()
+        >>>>>>> p4
         [-1, 0, 1]
         """
         heirs = later.heirs[self.nodes]

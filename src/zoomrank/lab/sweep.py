@@ -81,7 +81,7 @@ class Runner(ABC):
 
         Yields
         ------
-        FinishedRun
+        Finished
             Each run with its rows, in the order in which they end.
         """
 
@@ -340,7 +340,11 @@ def run_sweep(
     path
         The folder of their rows.
     about
+    <<<<<<< HEAD
         The request, as `sweep_request` returns it.
+    =======
+        The request, as `about_sweep` returns it.
+    >>>>>>> p4
     runner
         The runner that carries them out.
     resume

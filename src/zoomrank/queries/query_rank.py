@@ -258,7 +258,7 @@ class QueryRank:
         ----------
         tree : DocumentTree
             The new tree.
-        movement : Remap
+        movement : Movement
             Mapping from this ranker's tree to the new one.
         """
         moved = {}

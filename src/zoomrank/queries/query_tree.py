@@ -219,7 +219,7 @@ class QueryTree:
 
     Parameters
     ----------
-    placing : QueryPlacer
+    placing : Placing
         Method that places new queries.
 
     Examples
