@@ -182,14 +182,6 @@ def _replicas(
     yield from measured.rows(name, alone)
 
 
-<<<<<<< HEAD
-=======
-# `python -m bench ring`: Ray Serve's own strict consistent hashing, with 256 partitions on three replicas.
-#
-# Each partition is a session. The replica that each reaches is checked again and again, for all at once: undisturbed,
-# after a replica was killed, after one was stopped (SIGSTOP), and after one was added.
-
->>>>>>> p4
 _PATIENCE = 2.0  # seconds for a response
 _LONGEST = 60.0  # seconds of observation
 

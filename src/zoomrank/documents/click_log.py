@@ -12,13 +12,8 @@ The first form is read row by row, whatever its size; the second is held in memo
 that is what they are in most files.
 
 Visitors read from the top. Those who clicked have looked at everything down to their first click, those who did not at
-<<<<<<< HEAD
 all that was shown or, if a column `looked_at` of the first form says how many documents were on the screen, at these;
 documents further down are not counted, since it is unknown whether they were seen.
-=======
-all that was shown or, if known, all on the screen; documents further down are not counted. `logged_impressions` reads
-impressions from files.
->>>>>>> p4
 """
 
 from __future__ import annotations

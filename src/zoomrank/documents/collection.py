@@ -3,14 +3,10 @@
 A tree from a taxonomy or from vectors has distances between documents (its *geometry*). A ranker needs to know how much
 their click probabilities may differ. One number relates the two, the scale: a subtree's width in click probability is
 its geometric width times the scale, and never more than 1, since probabilities differ by no more. By default the scale
-<<<<<<< HEAD
 makes the whole collection exactly 1 wide; `calibration` estimates it from labels or clicks.
 
 Documents of a taxonomy are placed below the category that their path names, or at the end of the path. Titles, urls and
 texts come by id, or in the caller's order, and are kept in the order of the tree.
-=======
-makes the whole collection exactly 1 wide; `label_calibration` and `click_calibration` estimate it.
->>>>>>> p4
 """
 
 from __future__ import annotations

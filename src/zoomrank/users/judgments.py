@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 """Visitors from relevance judgments of an evaluation collection, and the files that judgments come in.
-=======
-"""Visitors from relevance judgments of an evaluation collection (`judgment_files` reads them).
->>>>>>> p4
 
 A topic is an information need, and its visitors come in kinds that mean different things by it: the subtopics of
 a diversity track, or the users who rated. Each kind is a row of a `RelevanceTable`, and clicks drawn from it are
