@@ -274,7 +274,7 @@ def write_version(edition: CollectionVersion, file: IO[bytes]) -> None:
 
     Parameters
     ----------
-    edition : Edition
+    edition : CollectionVersion
         The version to write.
     file : open file
         A binary file.
@@ -301,7 +301,7 @@ def load_version(path: PathLike | IO[bytes], verify: bool = False) -> Collection
 
     Returns
     -------
-    Edition
+    CollectionVersion
         The version.
 
     Examples
@@ -309,15 +309,9 @@ def load_version(path: PathLike | IO[bytes], verify: bool = False) -> Collection
     >>> import io
     >>> from zoomrank.documents import Collection
     >>> file = io.BytesIO()
-    <<<<<<< HEAD
     >>> write_version(CollectionVersion.first(Collection.from_taxonomy(["Animals", "Plants"])), file)
     >>> load_version(file)
-    Edition(2 documents, 0 gone)
-    =======
-    >>> write_edition(Edition.first(Collection.from_taxonomy(["Animals", "Plants"])), file)
-    >>> load_edition(file)
     CollectionVersion(2 documents, 0 gone)
-    >>>>>>> p4
     """
     collection, header, arrays = loaded(path, verify)
     if "edition" not in header:

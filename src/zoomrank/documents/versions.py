@@ -102,12 +102,8 @@ class CollectionVersion:
 
     Examples
     --------
-    <<<<<<< HEAD
     >>> birds = Collection.from_taxonomy({"owl": "Animals > Birds", "pike": "Animals > Fish"})
     >>> edition = CollectionVersion.first(birds)
-    =======
-    >>> edition = Edition.first(Collection.from_taxonomy({"owl": "Animals > Birds", "pike": "Animals > Fish"}))
-    >>>>>>> p4
     >>> later = edition.changed(edition.placed([{"add": "hen", "path": "Animals > Birds"}, {"remove": "pike"}]))
     >>> list(later.collection.tree.documents), later.documents.tolist(), later.id_of(1)
     (['owl', 'hen'], [0, 2], 'pike')
@@ -133,7 +129,7 @@ class CollectionVersion:
 
         Returns
         -------
-        Edition
+        CollectionVersion
             The first version.
         """
         tree = collection.geometry
@@ -145,7 +141,7 @@ class CollectionVersion:
         return len(self.documents)
 
     def __repr__(self) -> str:
-        return f"Edition({len(self)} documents, {len(self.gone.numbers)} gone)"
+        return f"CollectionVersion({len(self)} documents, {len(self.gone.numbers)} gone)"
 
     @property
     def numbered(self) -> int:
@@ -229,12 +225,8 @@ class CollectionVersion:
 
         Examples
         --------
-        <<<<<<< HEAD
         >>> birds = Collection.from_taxonomy({"owl": "Animals > Birds", "pike": "Animals > Fish"})
         >>> edition = CollectionVersion.first(birds)
-        =======
-        >>> edition = Edition.first(Collection.from_taxonomy({"owl": "Animals > Birds", "pike": "Animals > Fish"}))
-        >>>>>>> p4
         >>> edition.placed([{"add": "hen", "near": "owl", "title": "Hens"}])
         [{'add': 'hen', 'title': 'Hens', 'document': 2, 'node': 6, 'parent': 2}]
         """
@@ -267,7 +259,7 @@ class CollectionVersion:
 
         Returns
         -------
-        Edition
+        CollectionVersion
             The next version. It is the same whether changes are applied one by one or at once.
         """
         from zoomrank.documents.change_application import apply_changes
@@ -304,7 +296,7 @@ class CollectionVersion:
 
         Returns
         -------
-        Edition
+        CollectionVersion
             The same documents under the same numbers, in another tree.
         """
         from zoomrank.documents.change_application import remade
@@ -326,24 +318,19 @@ class CollectionVersion:
 
         Parameters
         ----------
-        later : Edition
+        later : CollectionVersion
             A version that this has become, after any number of changes.
 
         Returns
         -------
-        Movement
+        Remap
             For `Ranked.move`.
 
         Examples
         --------
-        <<<<<<< HEAD
         >>> birds = Collection.from_taxonomy({"owl": "Birds", "hen": "Birds", "pike": "Fish"})
         >>> edition = CollectionVersion.first(birds)
         >>> edition.remap_to(edition.changed(edition.placed([{"remove": "owl"}]))).document.tolist()
-        =======
-        >>> edition = Edition.first(Collection.from_taxonomy({"owl": "Birds", "hen": "Birds", "pike": "Fish"}))
-        >>> edition.movement_to(edition.changed(edition.placed([{"remove": "owl"}]))).document.tolist()
-        >>>>>>> p4
         [-1, 0, 1]
         """
         heirs = later.heirs[self.nodes]

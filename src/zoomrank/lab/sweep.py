@@ -340,11 +340,7 @@ def run_sweep(
     path
         The folder of their rows.
     about
-    <<<<<<< HEAD
         The request, as `sweep_request` returns it.
-    =======
-        The request, as `about_sweep` returns it.
-    >>>>>>> p4
     runner
         The runner that carries them out.
     resume

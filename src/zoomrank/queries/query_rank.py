@@ -258,7 +258,7 @@ class QueryRank:
         ----------
         tree : DocumentTree
             The new tree.
-        movement : Movement
+        movement : Remap
             Mapping from this ranker's tree to the new one.
         """
         moved = {}

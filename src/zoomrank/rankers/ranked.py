@@ -310,25 +310,17 @@ class Ranked(SlotBandits):
         ----------
         tree : DocumentTree
             The new tree.
-        movement : Movement
-            Mapping from this ranker's tree to the new one (see `zoomrank.documents.Edition.movement_to`).
+        movement : Remap
+            Mapping from this ranker's tree to the new one (see `zoomrank.documents.CollectionVersion.remap_to`).
 
         Examples
         --------
         >>> import zoomrank as zr
-        <<<<<<< HEAD
         >>> from zoomrank.documents import Collection, CollectionVersion
         >>> first = CollectionVersion.first(Collection.from_taxonomy({"owl": "Birds", "hen": "Birds", "pike": "Fish"}))
         >>> ranker = zr.ZoomRank(first.collection.tree, slots=2, seed=0)
         >>> later = first.changed(first.placed([{"remove": "owl"}, {"category": "Birds", "to": "Poultry"}]))
         >>> ranker.move(later.collection.tree, first.remap_to(later))
-        =======
-        >>> from zoomrank.documents import Collection, Edition
-        >>> edition = Edition.first(Collection.from_taxonomy({"owl": "Birds", "hen": "Birds", "pike": "Fish"}))
-        >>> ranker = zr.ZoomRank(edition.collection.tree, slots=2, seed=0)
-        >>> later = edition.changed(edition.placed([{"remove": "owl"}, {"category": "Birds", "to": "Poultry"}]))
-        >>> ranker.move(later.collection.tree, edition.movement_to(later))
-        >>>>>>> p4
         >>> sorted(ranker.rank().documents)
         ['hen', 'pike']
         """
