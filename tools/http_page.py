@@ -11,7 +11,7 @@ import httpx
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from zoomrank.rankers import ranker_file
+from zoomrank.rankers import registry
 from zoomrank.service.catalogue.settings import Settings
 from zoomrank.service.server import make_server
 
@@ -138,7 +138,7 @@ def settings_page() -> str:
         f"| `{name}` | `{_default(field)}` | {shape(field, schema)} | {MEANING[name]} |\n"
         for name, field in fields.items()
     ]
-    return _SETTINGS + "".join(rows) + _AFTER_SETTINGS.format(restrictable=ranker_file.rankers_that_are("restrictable"))
+    return _SETTINGS + "".join(rows) + _AFTER_SETTINGS.format(restrictable=registry.rankers_that_are("restrictable"))
 
 
 def _default(field: Schema) -> str:

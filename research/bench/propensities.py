@@ -17,7 +17,7 @@ from scipy import stats
 
 import zoomrank as zr
 from research.bench.measure import Row, seconds
-from zoomrank.rankers.ranker_file import RANKERS, WITHOUT_HORIZON
+from zoomrank.rankers.registry import RANKERS, WITHOUT_HORIZON
 from zoomrank.spaces import DocumentId
 from zoomrank.types import Array
 

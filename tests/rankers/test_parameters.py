@@ -9,7 +9,7 @@ import pytest
 
 import zoomrank as zr
 from zoomrank.errors import ParameterError
-from zoomrank.rankers import ranker_file
+from zoomrank.rankers import registry
 
 TREE = zr.DocumentTree.exponential(depth=4)
 PUBLIC = {
@@ -99,54 +99,54 @@ def test_the_script_names_them_all() -> None:
 
 
 def test_defaults_are_those_of_the_bandit() -> None:
-    for name, kind in ranker_file.RANKERS.items():
+    for name, kind in registry.RANKERS.items():
         given = inspect.signature(kind).parameters
         theirs = inspect.signature(kind.bandit_kind).parameters
-        for each in ranker_file.learning_parameters(name):
+        for each in registry.learning_parameters(name):
             if each in theirs:
                 assert given[each].default == theirs[each].default, (name, each)
 
 
 def test_help_shows_what_there_is() -> None:
     text = inspect.getdoc(zr.ZoomRank) or ""
-    for name in ranker_file.learning_parameters("ZoomRank"):
+    for name in registry.learning_parameters("ZoomRank"):
         assert f"\n{name} : " in text
     assert "patience: int | None = None" in str(inspect.signature(zr.ZoomRank)).replace("'", "")
 
 
 def test_a_ranker_for_every_name() -> None:
-    assert {**ranker_file.RANKERS, "FixedRanking": zr.FixedRanking, "Ranked": zr.Ranked} == PUBLIC
-    assert ranker_file.ON_DISK == PUBLIC
+    assert {**registry.RANKERS, "FixedRanking": zr.FixedRanking, "Ranked": zr.Ranked} == PUBLIC
+    assert registry.ON_DISK == PUBLIC
 
 
 def test_what_rankers_can_is_what_their_bandits_can() -> None:
-    for name, kind in ranker_file.RANKERS.items():
+    for name, kind in registry.RANKERS.items():
         horizon: dict[str, Any] = {"horizon": 9} if kind.bandit_kind.needs_horizon else {}
         make: Any = kind
         ranker = make(TREE, 3, **horizon)
         assert type(ranker.bandit) is kind.bandit_kind
         if kind.bandit_kind.restrictable:
             assert set(ranker.rank([1, 2, 3]).documents) == {1, 2, 3}
-            assert name in ranker_file.rankers_that_are("restrictable")
+            assert name in registry.rankers_that_are("restrictable")
         else:
-            with pytest.raises(ParameterError, match=ranker_file.rankers_that_are("restrictable")):
+            with pytest.raises(ParameterError, match=registry.rankers_that_are("restrictable")):
                 ranker.rank([1, 2, 3])
         if kind.bandit_kind.growable:
             ranker.grow(TREE.grown({"new": 1}))
             assert "new" in ranker.tree.documents
         else:
-            with pytest.raises(ParameterError, match=ranker_file.rankers_that_are("growable")):
+            with pytest.raises(ParameterError, match=registry.rankers_that_are("growable")):
                 ranker.grow(TREE.grown({"new": 1}))
 
 
 def test_bandits_that_go_on_for_ever() -> None:
-    for name, kind in ranker_file.RANKERS.items():
-        bandit = ranker_file.anytime_bandit(name, TREE, {})
+    for name, kind in registry.RANKERS.items():
+        bandit = registry.anytime_bandit(name, TREE, {})
         assert bandit.anytime
         assert isinstance(bandit, zr.bandits.Anytime) == (not kind.bandit_kind.anytime)
     with pytest.raises(ParameterError, match="does not take the parameter 'seed'; its parameters are exploration"):
-        ranker_file.anytime_bandit("RankZoom", TREE, {"seed": 3})
+        registry.anytime_bandit("RankZoom", TREE, {"seed": 3})
     with pytest.raises(ParameterError, match="its parameters are none"):
-        ranker_file.anytime_bandit("RankRandom", TREE, {"prior": 3})
+        registry.anytime_bandit("RankRandom", TREE, {"prior": 3})
     with pytest.raises(ParameterError, match="does not take these parameters"):
-        ranker_file.anytime_bandit("RankThompson", TREE, {"prior": "many"})
+        registry.anytime_bandit("RankThompson", TREE, {"prior": "many"})

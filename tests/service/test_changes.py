@@ -44,7 +44,7 @@ async def test_a_learner_that_moved_is_written_down_by_the_next_sweep(
     assert known is not None
     assert known.version == 0  # who asked need not wait for more than the log
     await engine.housekeep()
-    await engine.write_queue.written()
+    await engine.write_queue.wait_durable()
     known = engine.store.read.find(shop.id, "owl")
     assert known is not None
     assert known.version == 1

@@ -122,7 +122,7 @@ async def test_what_was_interrupted_goes_on(place: Place, after: int, monkeypatc
         nonlocal count
         count += 1
         if count == after:
-            await self._learner_events.write_queue.written()  # as if somebody else had something to write down
+            await self._learner_events.write_queue.wait_durable()  # as if somebody else had something to write down
             raise StorageError("The plug was pulled.")
         await taken(self, *what)
 

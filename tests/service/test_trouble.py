@@ -48,7 +48,7 @@ async def test_one_damaged_learner_does_not_end_all_sweeping(
         await engine.rank(await served(engine, feedback_within=60), "bad")
         engine.learners.write(await engine.known(engine.collections.find("shop"), "bad"))
         engine.write_queue.batch.snapshots[-1] = engine.write_queue.batch.snapshots[-1]._replace(content=b"\0")
-        await engine.write_queue.written()
+        await engine.write_queue.wait_durable()
         (await engine.known(engine.collections.find("shop"), "bad")).written = 10**9  # as a crash would have it
     engine = Engine(place.open(), place.folder, 2**30, clock)
     await engine.start()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import zoomrank as zr
-from zoomrank.rankers.ranker_file import RANKERS
+from zoomrank.rankers.registry import RANKERS
 
 SERVICE = Path(__file__).parents[2] / "deploy" / "warm.py"  # what an image is warmed with
 

@@ -11,11 +11,12 @@ import httpx
 
 from tests.support.services import Place
 from zoomrank.cluster.forwarding import Forwarding
-from zoomrank.cluster.leases import ClusterMember, SharedDatabase
+from zoomrank.cluster.leases import ClusterMember
 from zoomrank.cluster.membership import ClusterReplicas, Membership
 from zoomrank.cluster.ownership import OwnsByLeases
 from zoomrank.cluster.peer_server import ForwardedRequest, ForwardedResponse, UnansweredError
 from zoomrank.cluster.replica_sync import ReplicaSync
+from zoomrank.cluster.shared_database import SharedDatabase
 from zoomrank.service.engine import Engine
 from zoomrank.service.http.access import Access, AllowedOrigins, Keys, LoadMeter
 from zoomrank.service.http.app import LARGEST_BODY, make_routes

@@ -17,9 +17,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
 
-from zoomrank.cluster.leases import EndedError, SharedDatabase
+from zoomrank.cluster.leases import EndedError
 from zoomrank.cluster.ownership import OwnsByLeases
 from zoomrank.cluster.replica_sync import ReplicaSync
+from zoomrank.cluster.shared_database import SharedDatabase
 from zoomrank.service.errors import StorageError
 from zoomrank.service.http.access import LoadMeter
 from zoomrank.service.http.metrics import ReplicaStatus

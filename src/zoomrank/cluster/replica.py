@@ -17,11 +17,11 @@ import ray
 from ray import serve
 
 from zoomrank.cluster.forwarding import Forwarding
-from zoomrank.cluster.leases import SharedDatabase
 from zoomrank.cluster.membership import ClusterReplicas, Membership
 from zoomrank.cluster.ownership import OwnsByLeases
 from zoomrank.cluster.peer_server import PEERS_KEPT, HttpPeers, PeerServer
 from zoomrank.cluster.replica_sync import ReplicaSync
+from zoomrank.cluster.shared_database import SharedDatabase
 from zoomrank.errors import ZoomrankError
 from zoomrank.service.engine import Engine
 from zoomrank.service.http.access import Access, AllowedOrigins, Keys, LoadMeter

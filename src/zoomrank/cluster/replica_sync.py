@@ -146,7 +146,7 @@ class ReplicaSync:
             await engine.write_queue.discard()  # or it might be taken for a write of their next owner
         await engine.learners.release_partitions(partitions, write)
         if write:
-            await engine.write_queue.written()
+            await engine.write_queue.wait_durable()
 
     # Counts and reports of other replicas.
 

@@ -29,7 +29,7 @@ from zoomrank.errors import CatalogueError, ParameterError, ResultsError, SlotsE
 from zoomrank.files import atomic_file
 from zoomrank.lab.recipes import Recipe, Setting
 from zoomrank.lab.simulator import Ranker
-from zoomrank.rankers import FixedRanking, ranker_file
+from zoomrank.rankers import FixedRanking, registry
 from zoomrank.spaces import DocumentId, DocumentIds, DocumentTree
 from zoomrank.spaces.tree_shape import shape_from_breadth_first
 from zoomrank.users import (
@@ -126,7 +126,7 @@ USERS: Mapping[str, Make] = {
     "three-documents": _three_documents,
 }
 BELIEFS: Mapping[str, Make] = {"scaled": _scaled, "shuffled": _shuffled}
-RANKERS: Mapping[str, Make] = ranker_file.RANKERS
+RANKERS: Mapping[str, Make] = registry.RANKERS
 WORLDS = "worlds"  # folder of stored worlds in a folder of results
 GREEDY = "Greedy"  # knows the visitors, so it is not made like the other rankers
 

@@ -208,7 +208,7 @@ def check_eligible(bandit: Bandit, allowed: Eligible, slots: int) -> None:
 
 def unsupported(bandit: Bandit, do: str, able: str) -> str:
     """Return the error text for an unsupported operation, with the rankers that support it."""
-    from zoomrank.rankers.ranker_file import rankers_that_are  # it imports all rankers
+    from zoomrank.rankers.registry import rankers_that_are
 
     return f"{type(bandit).__name__} cannot {do}; {rankers_that_are(able)} can."
 

@@ -222,7 +222,7 @@ class LogImporter:
         await self._take_in(name, log, record, log.impressions, tags)
         record["result"] = _result(log, record)
         self._learner_events.write_queue.batch.said[name] = json.dumps(record)
-        await self._learner_events.write_queue.written()
+        await self._learner_events.write_queue.wait_durable()
 
     async def _take_in(self, name: str, log: ImportedLog, record: ImportRecord, end: int, tags: EventTags) -> None:
         """Learn visits up to `end`, from where the import stands."""
@@ -235,7 +235,7 @@ class LogImporter:
                     # In the same write as what was learned.
                     self._learner_events.write_queue.batch.said[name] = json.dumps(record)
                 self.progress[log.served.id] = (record["done"], log.impressions)
-                await self._learner_events.write_queue.written()
+                await self._learner_events.write_queue.wait_durable()
 
     async def _take(self, log: ImportedLog, visit: LoggedVisit, tags: EventTags) -> None:
         learner = await self._learner_events.learners.find(log.served, visit.query, NewLearner(admitted=True))

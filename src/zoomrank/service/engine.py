@@ -208,7 +208,7 @@ class Engine:
             raise UnprocessableError(str(error)) from error
         self.learner_events.append(served, learner, event)
         self.experiments.count(met)
-        await self.write_queue.written()
+        await self.write_queue.wait_durable()
         return event, version.describe(ranking.shown[0])
 
     def next_loan(self, served: ServedCollection, learner: QueryLearner) -> GrantedLoan | None:
@@ -234,7 +234,7 @@ class Engine:
         events = learner.answer(number, acts, answer.left, self.now(), ranking)
         for event in events:
             self.learner_events.append(served, learner, event)
-        await self.write_queue.written()
+        await self.write_queue.wait_durable()
         if not events:
             return "repeated"
         return "noted" if is_note(events[-1].outcome) else "learned"
@@ -245,10 +245,10 @@ class Engine:
         outcome = learner.outcome_of(number)
         _check_open(outcome)
         if outcome != WAITING or number in learner.seen:  # feedback implies that it was seen
-            await self.write_queue.written()
+            await self.write_queue.wait_durable()
             return "repeated"
         self.learner_events.append(served, learner, learner.confirm(number, self.now()))
-        await self.write_queue.written()
+        await self.write_queue.wait_durable()
         return "noted"
 
     async def _impression(self, name: str) -> tuple[ServedCollection, QueryLearner, int]:
@@ -268,7 +268,9 @@ class Engine:
         """Take feedback on an impression that has had some: it may be repeated, or add what teaches nothing more."""
         _check_open(before)
         async with self._one_at_a_time.setdefault(name, asyncio.Lock()):
-            await self.write_queue.written()  # the first may still be on its way to the disk, and may not get there
+            await (
+                self.write_queue.wait_durable()
+            )  # the first may still be on its way to the disk, and may not get there
             impression = self.signer.read(name)
             lines = await asyncio.to_thread(self.store.read.impression, impression.learner, impression.number)
             served, learner, number = await self._impression(name)
@@ -277,7 +279,7 @@ class Engine:
                 notes = _later_notes(served, lines, answer, before)
                 for note in notes:
                     self.learner_events.append(served, learner, learner.remember(number, note, self.now()))
-                await self.write_queue.written()
+                await self.write_queue.wait_durable()
                 return "noted" if notes else "repeated"
         return await self.answer(name, answer)
 

@@ -89,7 +89,7 @@ class WriteQueue:
     async def flush(self) -> None:
         """Wait until everything is durable."""
         if self.batch:
-            await self.written()
+            await self.wait_durable()
 
     def written(self) -> asyncio.Future[None]:
         """Return a future that is done when the current batch is durable."""

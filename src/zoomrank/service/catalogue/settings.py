@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StringConstraints,
 
 from zoomrank.bandits import Bandit, LoanZooming
 from zoomrank.errors import ParameterError
-from zoomrank.rankers.ranker_file import WITHOUT_HORIZON, anytime_bandit
+from zoomrank.rankers.registry import WITHOUT_HORIZON, anytime_bandit
 from zoomrank.rankers.slot_bandits import BELIEVED
 from zoomrank.spaces import DocumentTree
 

@@ -109,7 +109,7 @@ class Housekeeper:
             while count := self._close_overdue(key):
                 closed += count
                 if closed >= _CLOSE_AT_ONCE:  # let requests run in between
-                    await self._learner_events.write_queue.written()
+                    await self._learner_events.write_queue.wait_durable()
                     closed = 0
 
     def _close_overdue(self, key: Key) -> int:
@@ -143,7 +143,7 @@ class Housekeeper:
             if moved == _MOVE_IN_ALL:
                 break
             if moved % _MOVE_AT_ONCE == 0:  # let requests run in between
-                await self._learner_events.write_queue.written()
+                await self._learner_events.write_queue.wait_durable()
 
     async def _remove_asked_once(self) -> None:
         """Remove some queries that were asked only once, long ago."""

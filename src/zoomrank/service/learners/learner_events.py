@@ -138,7 +138,7 @@ class LearnerCache:
         self._ownership.check(self._partition(key))
 
         async def when_durable() -> bool:
-            await self._write_queue.written()
+            await self._write_queue.wait_durable()
             return await work()
 
         if key in self._here:
@@ -274,7 +274,7 @@ class LearnerCache:
             if write:
                 for learner in some:
                     self.write(learner)
-                await self._write_queue.written()
+                await self._write_queue.wait_durable()
             for learner in some:
                 if learner.number in self._keys:
                     self._drop(learner, waits_since=None)
@@ -332,7 +332,7 @@ class LearnerCache:
             for learner in oldest:
                 self.write(learner)
             known = [learner.noted for learner in oldest]
-            await self._write_queue.written()
+            await self._write_queue.wait_durable()
             for learner, noted in zip(oldest, known, strict=True):
                 is_idle = learner.noted == noted and learner.number in self._keys
                 if is_idle and self.size > self.budget:
@@ -344,7 +344,7 @@ class LearnerCache:
         for _, learner in self:
             self.write(learner)
             if len(self._write_queue.batch.snapshots) >= _EVICT_AT_ONCE:
-                await self._write_queue.written()
+                await self._write_queue.wait_durable()
 
 
 class LearnerEvents:
@@ -409,7 +409,7 @@ class LearnerEvents:
     async def release(self, collection: int) -> None:
         """Clear a collection from memory and from the write queue."""
         await self.learners.release(collection)
-        await self.write_queue.written()
+        await self.write_queue.wait_durable()
         self.outcomes.pop(collection, None)
 
     async def look_again(self) -> None:

@@ -41,7 +41,7 @@ class VoidService:
 
     async def find(self, served: ServedCollection, span: ImpressionFilter) -> dict[int, list[int]]:
         """Return the impressions of a span that are not void, by learner."""
-        await self._learner_events.write_queue.written()
+        await self._learner_events.write_queue.wait_durable()
         found: dict[int, list[int]] = defaultdict(list)
         after = 0
         while rows := await asyncio.to_thread(
@@ -88,7 +88,7 @@ class VoidService:
 
         async with self.busy:
             await self._learner_events.learners.alone(key, make_anew)
-            await self._learner_events.write_queue.written()
+            await self._learner_events.write_queue.wait_durable()
 
     def _made_of(self, served: ServedCollection, learner: int, log: list[Event]) -> QueryLearner:
         made = begun(self._store.read, served, learner)
