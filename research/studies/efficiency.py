@@ -23,8 +23,8 @@ from research.studies.measures import SUSTAINED, bootstrap, lead_over_best, rati
 from research.studies.questions import ABLATED_INSTANCES, ABLATIONS
 from zoomrank.errors import ResultsError
 from zoomrank.lab import registry
-from zoomrank.lab.competitors import COMPETITORS, OURS, PUBLISHED
 from zoomrank.lab.curves import MARKS, VISITS, Estimate, Results, collected, collected_so_far
+from zoomrank.lab.evaluation import COMPETITORS, OURS, PUBLISHED
 from zoomrank.lab.figure_style import BLUE, GREEN, GREY, INDIGO, OLIVE, ORANGE, PINK, RED, SKY, STYLE, WINE, save
 from zoomrank.lab.recipes import Setting
 from zoomrank.lab.registry import GREEDY

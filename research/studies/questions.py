@@ -17,8 +17,8 @@ from typing import Any
 from research.studies.families import FAMILIES, Family
 from research.studies.queries import RELATIONS, Lent, copied, one_for_all, oracle, query_users
 from research.studies.warm_start import OLD_RANKERS, ORDERS, Led, warm_started, worlds
-from zoomrank.lab.competitors import COMPETITORS, OURS
 from zoomrank.lab.curves import VISITS
+from zoomrank.lab.evaluation import COMPETITORS, OURS
 from zoomrank.lab.recipes import SEED, Curve, Experiment, Recipe, Setting, recipe
 from zoomrank.lab.registry import GREEDY
 

@@ -15,8 +15,8 @@ from research.studies.queries_report import query_sections
 from research.studies.questions import CANDIDATES, CONVERGENCE, STUDIES
 from research.studies.warm_start import known_before_sections
 from zoomrank.errors import ResultsError
-from zoomrank.lab.competitors import COMPETITORS, OURS
 from zoomrank.lab.curves import MARKS, Results, collected
+from zoomrank.lab.evaluation import COMPETITORS, OURS
 from zoomrank.lab.registry import GREEDY
 from zoomrank.lab.report_pages import made_with, table, write_page
 from zoomrank.lab.results_folder import ResultsFolder

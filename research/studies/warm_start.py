@@ -17,8 +17,8 @@ from research.studies.families import FAMILIES, Family
 from research.studies.measures import SUSTAINED, bootstrap, ratio_of_medians
 from zoomrank.documents.click_log import Impression
 from zoomrank.errors import ResultsError
-from zoomrank.lab.competitors import COMPETITORS, RIVAL
 from zoomrank.lab.curves import CurveRows, Results, collected
+from zoomrank.lab.evaluation import COMPETITORS, RIVAL
 from zoomrank.lab.registry import GREEDY, USERS
 from zoomrank.lab.report_pages import table
 from zoomrank.rankers import FixedRanking, Ranked, Ranking, RankRandom, RankUCB1, ZoomRank

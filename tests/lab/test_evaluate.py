@@ -11,11 +11,11 @@ from zoomrank import DocumentTree
 from zoomrank.cli import main
 from zoomrank.documents import Collection
 from zoomrank.errors import CatalogueError, ParameterError, ResultsError, SlotsError
-from zoomrank.lab.competitors import RIVAL
 from zoomrank.lab.curves import Results
 from zoomrank.lab.evaluation import (
     DEFAULT_RANKERS,
     GIVEN,
+    RIVAL,
     by_popularity,
     evaluate,
     learning_curves,

@@ -15,8 +15,8 @@ from research.studies.report import write_study_report
 
 import zoomrank as zr
 from zoomrank.errors import ParameterError, ResultsError, TaxonomyError
-from zoomrank.lab.competitors import COMPETITORS, OURS
 from zoomrank.lab.curves import MARKS, Estimate, Results, collected
+from zoomrank.lab.evaluation import COMPETITORS, OURS
 from zoomrank.lab.recipes import Setting
 from zoomrank.lab.registry import GREEDY, load_world
 from zoomrank.lab.results_folder import ResultsFolder, sweep_request

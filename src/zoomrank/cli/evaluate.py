@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 from zoomrank.cli import arguments, inputs
 from zoomrank.errors import ParameterError
-from zoomrank.lab.competitors import COMPETITORS
 from zoomrank.lab.curves import VISITS
-from zoomrank.lab.evaluation import DEFAULT_RANKERS, INSTANCES
+from zoomrank.lab.evaluation import COMPETITORS, DEFAULT_RANKERS, INSTANCES
 from zoomrank.lab.recipes import SEED
 from zoomrank.lab.registry import RANKERS, JudgedTopic
 from zoomrank.spaces import DocumentTree

@@ -24,7 +24,6 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from zoomrank.errors import CatalogueError, ParameterError
-from zoomrank.lab.competitors import COMPETITORS, OURS, PUBLISHED, RIVAL
 from zoomrank.lab.curves import MARKS, VISITS, Results, collected, collected_so_far
 from zoomrank.lab.recipes import ALL_VISITS, SEED, Curve, Experiment, Recipe, Setting, recipe
 from zoomrank.lab.registry import (
@@ -45,6 +44,25 @@ from zoomrank.types import Array, rounded_for_ties
 
 if TYPE_CHECKING:
     from zoomrank.lab.results_folder import ResultsFolder
+
+# The rankers that ZoomRank is compared with. Each has the constants that suit it best, the same in all worlds: found by
+# `python -m research study tuning` on instances that are not among those reported (docs/efficiency/tuning.md).
+OURS = "ZoomRank"
+PUBLISHED = "RankCorrZoom"  # the best of the paper, as published
+RIVAL = "RankUCB1-tuned"  # the best that does not use the tree
+
+COMPETITORS: Mapping[str, Recipe] = {
+    OURS: recipe("ZoomRank"),
+    PUBLISHED: recipe("RankCorrZoom"),
+    "RankCorrZoom-tuned": recipe("RankCorrZoom", exploration=0.12),
+    "RankZoom-tuned": recipe("RankZoom", exploration=0.06),
+    "RankContextZoom-tuned": recipe("RankContextZoom", exploration=0.25, scale=0.05),
+    RIVAL: recipe("RankUCB1", exploration=0.003),
+    "RankKLUCB-tuned": recipe("RankKLUCB", exploration=0.001),
+    "CascadeKLUCB-tuned": recipe("CascadeKLUCB", exploration=0.003),
+    "RankThompson-tuned": recipe("RankThompson", prior=0.1),
+    "RankRandom": recipe("RankRandom"),
+}
 
 KIND = "evaluation"  # in the manifest of its results
 INSTANCES = 3

@@ -15,9 +15,8 @@ from matplotlib.ticker import PercentFormatter
 from zoomrank.errors import ResultsError
 from zoomrank.lab import evaluation
 from zoomrank.lab import figure_style as style
-from zoomrank.lab.competitors import OURS, PUBLISHED, RIVAL
 from zoomrank.lab.curves import Results, estimate
-from zoomrank.lab.evaluation import CHANCE, DIVERSIFIED, GIVEN, POPULARITY
+from zoomrank.lab.evaluation import CHANCE, DIVERSIFIED, GIVEN, OURS, POPULARITY, PUBLISHED, RIVAL
 from zoomrank.lab.registry import GREEDY, world_of_setting
 from zoomrank.lab.report_pages import label, made_with, table, write_page
 from zoomrank.lab.results_folder import ResultsFolder

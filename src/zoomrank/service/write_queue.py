@@ -91,7 +91,7 @@ class WriteQueue:
         if self.batch:
             await self.wait_durable()
 
-    def written(self) -> asyncio.Future[None]:
+    def wait_durable(self) -> asyncio.Future[None]:
         """Return a future that is done when the current batch is durable."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
