@@ -227,7 +227,7 @@ def test_rankings_that_showed_documents_that_are_gone() -> None:
     ranker.move(later.collection.tree, edition.remap_to(later))
     assert top not in ranker.tree.documents
     assert low not in ranker.rank().documents
-    with pytest.raises(ValueError, match="gone"):
+    with pytest.raises(ValueError, match="was removed"):
         ranker.explain(ranking)
     ranker.learn(ranking, click=2)
     assert int(ranker.state.total[0]) == 2

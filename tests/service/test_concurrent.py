@@ -83,7 +83,7 @@ async def test_those_who_ask_while_a_learner_begins_all_meet_the_same(
 def test_any_thread_may_ask_for_the_way_from_one_edition_to_another() -> None:
     """Changes are rehearsed beside visitors who make learners move."""
     newest = Mock(number=0)
-    newest.version.remap_to = lambda _: (np.zeros(1),)
+    newest.catalogue.remap_to = lambda _: (np.zeros(1),)
     history = VersionHistory(newest)
 
     def ask(thread: int) -> None:
