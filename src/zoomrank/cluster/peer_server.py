@@ -7,7 +7,8 @@ elsewhere. A response is signed with a digest of the token (`seal`), which shows
 All requests are sent as POST, whatever their method: HTTP clients like to repeat other methods, and here the replica
 that forwards a request has to decide that.
 
-Ray Serve could carry these calls as well; that takes ten times as long, at both ends (`python -m bench cluster`).
+Ray Serve could carry these calls as well; that takes ten times as long, at both ends (`python -m research bench
+cluster`).
 """
 
 from __future__ import annotations
