@@ -5,7 +5,7 @@ Tuning: which constants suit each ranker best over all families, found on instan
 Queries: what similar queries gain by learning from each other, and what is lost where they only seem similar.
 Warm start: what the log of another ranker or an order gains, and what a wrong order costs.
 Convergence: whether ZoomRank converges to greedy in the long run.
-Judging: whether judgments by a log are right; its logs are not runs of rankers (see `judged_runs`).
+Judging: whether judgments by a log are right; its logs are not runs of rankers (see `judging`).
 """
 
 from __future__ import annotations
