@@ -91,7 +91,7 @@ class CollectionVersion:
     heirs : ndarray of int
         For each number that a node ever had: itself while the node is there, else the number of its successor, which
         inherits what was learned of it.
-    gone : Gone
+    gone : RemovedDocuments
         Removed documents.
     marks : ndarray of int
         Flags of the document at each position: `LATE`, `BORROWED`.
@@ -308,7 +308,7 @@ class CollectionVersion:
 
         Returns
         -------
-        list of Crowd
+        list of CrowdedPlace
             The places, the one with the most additions first.
         """
         return crowded(self)

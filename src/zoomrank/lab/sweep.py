@@ -81,7 +81,7 @@ class Runner(ABC):
 
         Yields
         ------
-        Finished
+        FinishedRun
             Each run with its rows, in the order in which they end.
         """
 

@@ -219,7 +219,7 @@ class QueryTree:
 
     Parameters
     ----------
-    placing : Placing
+    placing : QueryPlacer
         Method that places new queries.
 
     Examples

@@ -117,10 +117,12 @@ def satisfied_slot(actions: VisitorActions, by: str = "click") -> int | None:
 def slot_outcomes(actions: VisitorActions, slots: int, satisfied: int | None) -> SlotOutcomes:
     """Return what a ranking with this many slots teaches; `satisfied` is the slot that satisfied the visitor, if any.
 
-    >>> lesson_of(Acts(), 3, satisfied=None), lesson_of(Acts(disliked=frozenset({2})), 3, satisfied=1)
-    (Lesson(satisfied=None, skipped=(0, 1, 2)), Lesson(satisfied=1, skipped=(0, 2)))
-    >>> lesson_of(Acts(looked_at=1), 3, satisfied=None)
-    Lesson(satisfied=None, skipped=(0,))
+    >>> slot_outcomes(VisitorActions(), 3, satisfied=None)
+    SlotOutcomes(satisfied=None, skipped=(0, 1, 2))
+    >>> slot_outcomes(VisitorActions(disliked=frozenset({2})), 3, satisfied=1)
+    SlotOutcomes(satisfied=1, skipped=(0, 2))
+    >>> slot_outcomes(VisitorActions(looked_at=1), 3, satisfied=None)
+    SlotOutcomes(satisfied=None, skipped=(0,))
     """
     if satisfied is not None:
         above, slot = range(satisfied), satisfied

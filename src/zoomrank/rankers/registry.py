@@ -62,7 +62,7 @@ _OF_EVERY_RANKER = {"tree", "slots", "seed", "duplicates", "anytime"}
 def rankers_that_are(able: str) -> str:
     """List the rankers whose bandits are `restrictable`, `growable`, `counts_visits` or `anytime`, in words.
 
-    >>> those_who_are("restrictable")
+    >>> rankers_that_are("restrictable")
     'ZoomRank, RankThompson and RankRandom'
     """
     *names, last = [name for name, kind in RANKERS.items() if getattr(kind.bandit_kind, able)]

@@ -404,7 +404,7 @@ class Remap(NamedTuple):
     --------
     >>> from zoomrank.spaces import DocumentTree
     >>> tree = DocumentTree.exponential(depth=1)
-    >>> growth_of(tree.grown({"new": 0})).document.tolist()
+    >>> growth_remap(tree.grown({"new": 0})).document.tolist()
     [0, 1]
     """
 
