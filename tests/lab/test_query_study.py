@@ -33,7 +33,7 @@ def test_pools_mislead_together_and_the_unrelated_each_by_itself() -> None:
     )
     assert np.array_equal(misled[0].mean(), misled[2].mean())
     assert not np.array_equal(apart[0].mean(), apart[2].mean())
-    with pytest.raises(ParameterError, match="there are alike"):
+    with pytest.raises(ParameterError, match="choose one of alike"):
         draw_world(TREE, np.random.default_rng(3), "cousins", 3)
 
 
