@@ -309,7 +309,7 @@ def test_simulate_keeps_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert len(kept) == 4
     assert {rows.setting.ranker.given.get("scale") for rows in kept} == {0.5, None}
     assert main(["report", str(tmp_path / "out")]) == 2
-    assert "has rows of the kind simulation, for which there is no report" in capsys.readouterr().err
+    assert "has rows of the kind simulation, for which this command has no report" in capsys.readouterr().err
     assert main(["simulate", "RankNothing", "two-peaks", "--visits", "10"]) == 2
     assert "RankCorrZoom" in capsys.readouterr().err
     assert main(["simulate", "Greedy", "three-documents", "--slots", "2", "--visits", "60"]) == 0

@@ -211,7 +211,7 @@ def test_refusals() -> None:
         check_continuity(users, tree, sampling=CheckSampling(exhaustive=True))
     with pytest.raises(ParameterError, match="at least 1"):
         check_continuity(users, tree, sampling=CheckSampling(sets=0))
-    with pytest.raises(UnknownDocumentError, match="same documents"):
+    with pytest.raises(UnknownDocumentError, match="different documents"):
         check_continuity(users, DocumentTree.exponential(depth=4, branching=2))
     with pytest.raises(ParameterError, match="above 0"):
         ExpressivenessBound(tree, np.zeros(32))
