@@ -327,7 +327,7 @@ class Ranked(SlotBandits):
         if not self.bandit.growable:
             raise ParameterError(f"{unsupported(self.bandit, 'move to another tree', 'growable')} Make a new ranker.")
         if (len(movement.node), len(movement.document)) != (self.tree.nodes, len(self.tree)):
-            raise ParameterError("This movement does not start from the ranker's tree: compute it from that tree.")
+            raise ParameterError("This remap does not start from the ranker's tree: compute it from that tree.")
         place = movement.document.astype(np.int64)
         present = None
         if self.present is not None:
