@@ -194,7 +194,7 @@ def _children(pid: int) -> list[int]:
     for task in Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(OSError):  # a thread or a process that has ended meanwhile
             for child in (task / "children").read_text().split():
-                if b"making_process" in Path(f"/proc/{child}/cmdline").read_bytes():
+                if b"builder_process" in Path(f"/proc/{child}/cmdline").read_bytes():
                     found.append(int(child))
     return found
 
