@@ -52,7 +52,7 @@ class WriteQueue:
         self._closed = False
         self.batches = self.failures = 0
         self._rate_limited = RateLimitedLogger(_log)
-        self._thread = threading.Thread(target=self._write_on, name="zoomrank-journal", daemon=True)
+        self._thread = threading.Thread(target=self._write_on, name="zoomrank-write-queue", daemon=True)
 
     def start(self) -> None:
         """Begin to write, after the last event in the log."""

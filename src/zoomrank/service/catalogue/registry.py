@@ -51,7 +51,7 @@ class CollectionRegistry:
         self._store, self._ownership, self._now, _ = context
         self._last = self._store.read.last("collections")
         self._coming: set[str] = set()  # names of collections that are being created
-        self.builders = ThreadPoolExecutor(2, "zoomrank-maker")  # so that requests need not wait
+        self.builders = ThreadPoolExecutor(2, "zoomrank-builder")  # so that requests need not wait
         self.when_stopped: list[Callable[[], None]] = []  # called by `stop`, to cancel other work
         self.stopped = False
 
