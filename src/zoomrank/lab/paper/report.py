@@ -302,7 +302,8 @@ class Column:
 
 def reading_sections(results: Results, findings: Sequence[Finding]) -> Iterable[str]:
     """Return the table, and what changes against the figures; nothing if no other reading has rows."""
-    rows = [one for one in findings if one.claim.place.startswith(_SECTIONS) and _has_rows(one, results)]
+    about = [one for one in findings if one.claim.place.startswith(_SECTIONS)]
+    rows = [one for one in about if results.has(one.experiment, *_curves(one))]
     columns = [column for reading in OTHERS if (column := judged_under(reading, results, rows)) is not None]
     if columns:
         yield "## Under other readings"
@@ -327,10 +328,6 @@ def judged_under(reading: Reading, results: Results, findings: Sequence[Finding]
 
 def _curves(finding: Finding) -> set[str]:
     return {curve for test in finding.claim.tests[finding.experiment] for curve in test.curves}
-
-
-def _has_rows(finding: Finding, results: Results) -> bool:
-    return results.has(finding.experiment, *_curves(finding))
 
 
 def _changed(finding: Finding, reading: Reading) -> set[tuple[str, str]]:
