@@ -16,7 +16,6 @@ from zoomrank.lab.curves import VISITS
 from zoomrank.lab.evaluation import COMPETITORS, DEFAULT_RANKERS, INSTANCES
 from zoomrank.lab.recipes import SEED
 from zoomrank.lab.registry import RANKERS, JudgedTopic
-from zoomrank.spaces import DocumentTree
 from zoomrank.users.judgments import SKIP
 
 if TYPE_CHECKING:
@@ -179,8 +178,9 @@ def run_inspect(options: argparse.Namespace) -> None:
         topics, notes = inputs.topics_of(collection, *judgments, "all", options.unknown)
         tree = topics[0].tree
         visitors = [inputs.known_rows(judgments[0], topic) for topic in topics]
-    if log is not None and options.unknown == SKIP:
-        notes += _skipped(log, tree)
+    if log is not None and options.unknown == SKIP and (missing := len(log.unknown(tree.documents))):
+        seen = len(log.documents)
+        notes.append(f"Of {seen:,} documents in the log {missing:,} are not in the collection and were skipped.")
     look = inspect_tree(tree, visitors, options.seed, clicks=log, unknown=options.unknown)
     for note in notes:
         print(note)
@@ -189,13 +189,6 @@ def run_inspect(options: argparse.Namespace) -> None:
     if look.verdict is not None:
         print(look.verdict.words)
     print(f"Report: {page}")
-
-
-def _skipped(log: "ClickLog", tree: DocumentTree) -> list[str]:
-    missing, seen = len(log.unknown(tree.documents)), len(log.documents)
-    if not missing:
-        return []
-    return [f"Of {seen:,} documents in the log {missing:,} are not in the collection and were skipped."]
 
 
 def _click_log(options: argparse.Namespace) -> "ClickLog | None":
