@@ -77,7 +77,12 @@ class PaperReport:
 def write_paper_report(folder: ResultsFolder) -> PaperReport:
     """Draw and write everything."""
     results = Results(folder.rows())
-    drawn = _first(results)
+    # The instances that most curves of an experiment have, so that curves drawn together share them.
+    usual = {
+        name: mode(len(results.curve(name, curve).instances) for curve in results.curves(name) if "@" not in curve)
+        for name in results.experiments()
+    }
+    drawn = results.first(usual)
     there = _in_our_order(results.experiments())
     if not there:
         raise ResultsError(f"{folder.path} has no finished runs yet: there is nothing to report.")
@@ -88,15 +93,6 @@ def write_paper_report(folder: ResultsFolder) -> PaperReport:
     findings = judge_all(results, known)
     paragraphs = _sections(folder, (results, drawn), known, figures, findings)
     return PaperReport(write_page(folder.path, "zoomrank: the evaluation, rerun", paragraphs), tally(findings))
-
-
-def _first(results: Results) -> Results:
-    """Keep the instances that most curves of an experiment have, so that curves drawn together share them."""
-    usual = {
-        name: mode(len(results.curve(name, curve).instances) for curve in results.curves(name) if "@" not in curve)
-        for name in results.experiments()
-    }
-    return results.first(usual)
 
 
 def _in_our_order(experiments: Iterable[str]) -> list[str]:
