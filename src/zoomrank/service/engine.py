@@ -95,7 +95,9 @@ class Engine:
         """Compile the kernels and read the store. Learners are read when they are needed. Without `housekeeping` the
         caller has to call `housekeep` from time to time.
         """
-        self._warm_up()
+        settings = Settings()
+        small = CollectionVersion.first(documents.Collection(DocumentTree.exponential(depth=3)))
+        QueryLearner.warm_up(VersionHistory(ServedVersion(0, small, settings)), settings)
         self.collections.start()
         self.feedback_deadline.renew()
         self.learner_events.start()
@@ -107,12 +109,6 @@ class Engine:
         if housekeeping:
             self._housekeeping = asyncio.create_task(self.housekeeper.run())
         self.ready = True
-
-    def _warm_up(self) -> None:
-        """Compile all kernels before a request waits for them."""
-        settings = Settings()
-        small = CollectionVersion.first(documents.Collection(DocumentTree.exponential(depth=3)))
-        QueryLearner.warm_up(VersionHistory(ServedVersion(0, small, settings)), settings)
 
     async def stop(self) -> None:
         """Write every learner down, so that the next start is quick."""
@@ -268,9 +264,8 @@ class Engine:
         """Take feedback on an impression that has had some: it may be repeated, or add what teaches nothing more."""
         _check_open(before)
         async with self._one_at_a_time.setdefault(name, asyncio.Lock()):
-            await (
-                self.write_queue.wait_durable()
-            )  # the first may still be on its way to the disk, and may not get there
+            # The first may still be on its way to the disk, and may not get there.
+            await self.write_queue.wait_durable()
             impression = self.signer.read(name)
             lines = await asyncio.to_thread(self.store.read.impression, impression.learner, impression.number)
             served, learner, number = await self._impression(name)
