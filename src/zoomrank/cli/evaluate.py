@@ -15,7 +15,7 @@ from zoomrank.errors import ParameterError
 from zoomrank.lab.curves import VISITS
 from zoomrank.lab.evaluation import COMPETITORS, DEFAULT_RANKERS, INSTANCES
 from zoomrank.lab.recipes import SEED
-from zoomrank.lab.registry import RANKERS, JudgedTopic
+from zoomrank.lab.registry import RANKERS
 from zoomrank.users.judgments import SKIP
 
 if TYPE_CHECKING:
@@ -89,7 +89,11 @@ def run(options: argparse.Namespace) -> None:
     from zoomrank.lab.evaluation_report import write_evaluation_report
 
     start = time.monotonic()
-    topics, notes = _read(options)
+    judgments, wanted = inputs.read_judgments(options)  # before placing documents, which is slow
+    collection = inputs.read_collection(options.documents)
+    collection, wanted, widths = inputs.rescale_collection(collection, judgments, wanted, options)
+    topics, notes = inputs.topics_of(collection, judgments, wanted, options.candidates, options.unknown)
+    notes += widths
     for note in notes:
         print(note)
     with SweepProgress() as progress:
@@ -109,15 +113,6 @@ def run(options: argparse.Namespace) -> None:
     page = write_evaluation_report(folder)
     count = "1 topic" if len(topics) == 1 else f"{len(topics)} topics"
     print(f"{count} in {duration(time.monotonic() - start)}.\nReport: {page}")
-
-
-def _read(options: argparse.Namespace) -> tuple[list[JudgedTopic], list[str]]:
-    """Return the worlds to evaluate on, and notes for the reader."""
-    judgments, wanted = inputs.read_judgments(options)  # before placing documents, which is slow
-    collection = inputs.read_collection(options.documents)
-    collection, wanted, widths = inputs.rescale_collection(collection, judgments, wanted, options)
-    topics, notes = inputs.topics_of(collection, judgments, wanted, options.candidates, options.unknown)
-    return topics, notes + widths
 
 
 def _command(options: argparse.Namespace) -> str:

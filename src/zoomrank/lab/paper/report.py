@@ -213,10 +213,8 @@ def _by_claim(findings: Sequence[Finding], verdict: str) -> Iterable[tuple[Claim
 
 def _reasons(findings: Sequence[Finding]) -> Iterable[str]:
     """Explain each claim that differs somewhere."""
-    lines = [
-        f"- {claim.says} ({where}) {claim.why or 'No explanation yet.'}"
-        for claim, where in _by_claim(findings, DIFFERS)
-    ]
+    differing = _by_claim(findings, DIFFERS)
+    lines = [f"- {claim.says} ({where}) {claim.why or 'No explanation yet.'}" for claim, where in differing]
     if lines:
         yield "### Where it differs, and our reading of why"
         yield "\n".join(lines)
