@@ -271,7 +271,10 @@ class Engine:
             served, learner, number = await self._impression(name)
             outcome = learner.outcome_of(number)
             if outcome == before:  # else it is void by now, or its end got lost
-                notes = _later_notes(served, lines, answer, before)
+                shown, by = served.version.ids(_ranking_in(lines).shown[0]), served.settings.satisfied_by
+                known = acts_of_notes([line.outcome for line in lines if is_note(line.outcome)])
+                known = known.and_(acts_of_outcome(before, by))
+                notes = notes_after_end(known, answer.acts(shown), answer.left, before, len(shown), by)
                 for note in notes:
                     self.learner_events.append(served, learner, learner.remember(number, note, self.now()))
                 await self.write_queue.wait_durable()
@@ -350,16 +353,6 @@ def _check_open(outcome: Outcome) -> None:
         raise VoidedError("This impression was made void: it counts no more.")
     if outcome in (TIMED_OUT, UNSEEN):
         raise ExpiredError("This impression has expired.")
-
-
-def _later_notes(
-    served: ServedCollection, lines: Sequence[Event], answer: ImpressionFeedback, before: Outcome
-) -> list[Outcome]:
-    """Return the notes of feedback on an impression that has had some, given its log lines."""
-    shown, by = served.version.ids(_ranking_in(lines).shown[0]), served.settings.satisfied_by
-    known = acts_of_notes([line.outcome for line in lines if is_note(line.outcome)])
-    known = known.and_(acts_of_outcome(before, by))
-    return notes_after_end(known, answer.acts(shown), answer.left, before, len(shown), by)
 
 
 def _ranking_in(lines: Sequence[Event]) -> RankingArrays:

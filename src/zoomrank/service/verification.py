@@ -204,11 +204,8 @@ def _check_learners(
     counted: Counts = Counter()
     for number, query, _ in view.read.learners(stored.id):
         begins, wrong = _begun(view, served, number, verdict)
-        log = (
-            LogAudit.read(view.read.events(number))
-            if begins is None
-            else read_log_from(begins, view.read.events(number))
-        )
+        events = view.read.events(number)
+        log = LogAudit.read(events) if begins is None else read_log_from(begins, events)
         early = QueryCounts() if begins is None else replace(begins.counts)  # before it is replayed further
         counted.update(log.counted)
         visits.update(log.arm_visits)
