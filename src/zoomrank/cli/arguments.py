@@ -92,16 +92,16 @@ def listed(what: str, names: Iterable[str]) -> str:
     )
 
 
+def add_number(parser: argparse.ArgumentParser, option: str, default: int | None, about: str, kind: Any = int) -> None:
+    """Add an option that is a whole number."""
+    parser.add_argument(option, type=kind, default=default, metavar="N", help=about)
+
+
 def add_seed(parser: argparse.ArgumentParser, default: int | None) -> None:
     """Add `--seed N`."""
     own = "each study's own" if default is None else str(default)
-    parser.add_argument(
-        "--seed",
-        type=_seed,
-        default=default,
-        metavar="N",
-        help=f"seed of the random numbers: the same seed, the same run (default: {own})",
-    )
+    about = f"seed of the random numbers: the same seed, the same run (default: {own})"
+    add_number(parser, "--seed", default, about, _seed)
 
 
 def _seed(text: str) -> int:
@@ -118,36 +118,26 @@ def add_documents(parser: argparse.ArgumentParser) -> None:
 
 def add_depth(parser: argparse.ArgumentParser) -> None:
     """Add `--depth N`."""
-    parser.add_argument(
-        "--depth",
-        type=int,
-        default=15,
-        metavar="N",
-        help="levels of the binary tree that documents are the leaves of (default: 15, which is 32,768 documents)",
-    )
+    about = "levels of the binary tree that documents are the leaves of (default: 15, which is 32,768 documents)"
+    add_number(parser, "--depth", 15, about)
 
 
 def add_slots(parser: argparse.ArgumentParser) -> None:
     """Add `--slots N`."""
-    parser.add_argument("--slots", type=int, default=5, metavar="N", help="documents in a ranking (default: 5)")
+    add_number(parser, "--slots", 5, "documents in a ranking (default: 5)")
 
 
 def add_visits(parser: argparse.ArgumentParser, default: int | None) -> None:
     """Add `--visits N`."""
     own = "each experiment's own" if default is None else f"{default:,}"
-    parser.add_argument("--visits", type=int, default=default, metavar="N", help=f"visits in each run (default: {own})")
+    add_number(parser, "--visits", default, f"visits in each run (default: {own})")
 
 
 def add_instances(parser: argparse.ArgumentParser, default: int | None, what: str) -> None:
     """Add `--instances N`."""
     own = "each study's own" if default is None else str(default)
-    parser.add_argument(
-        "--instances",
-        type=int,
-        default=default,
-        metavar="N",
-        help=f"number of times {what} is run, each with other random numbers (default: {own})",
-    )
+    about = f"number of times {what} is run, each with other random numbers (default: {own})"
+    add_number(parser, "--instances", default, about)
 
 
 def add_out(parser: argparse.ArgumentParser, what: str, default: Path | str) -> None:
@@ -159,9 +149,7 @@ def add_out(parser: argparse.ArgumentParser, what: str, default: Path | str) -> 
 def add_sweep(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how runs are carried out, and whether they resume an interrupted sweep."""
     parser.add_argument("--resume", action="store_true", help="continue in a folder that has results already")
-    parser.add_argument(
-        "--workers", type=int, metavar="N", help="processes that share the work (default: one for each core)"
-    )
+    add_number(parser, "--workers", None, "processes that share the work (default: one for each core)")
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:

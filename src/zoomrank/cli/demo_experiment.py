@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zoomrank.cli import sample_library as sample
-from zoomrank.cli.arguments import Commands, add_command, add_seed, add_visits
+from zoomrank.cli.arguments import Commands, add_command, add_number, add_seed, add_visits
 from zoomrank.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -55,9 +55,7 @@ def add(commands: Commands) -> None:
     )
     add_visits(parser, _VISITS)
     add_seed(parser, 7)
-    parser.add_argument(
-        "--port", type=int, default=0, metavar="N", help="port to listen on (default: any that is free)"
-    )
+    add_number(parser, "--port", 0, "port to listen on (default: any that is free)")
     parser.add_argument("--keep", action="store_true", help="go on serving, with the page, until Ctrl-C")
     parser.set_defaults(run=run)
 
@@ -145,7 +143,8 @@ class DemoShop:
             self._visit()
             if visit % _LOOK == 0 or visit == visits:
                 told = self._client.experiment(COLLECTION, EXPERIMENT)
-                _print_status(told, visit)
+                counted = sum(arm["counted"] for arm in told["arms"])
+                print(f"{visit:>6,} visits, {counted:>5,} visitors: {told['says'][0]}", flush=True)
                 if _better(told) is not None:
                     break
         self._decide(_better(told))
@@ -178,11 +177,6 @@ def _previous_order(users: UserDistribution) -> list[str]:
     first = users.greedy(2).documents
     popular = users.documents.at(np.argsort(-users.mean(), kind="stable")[:_ORDER])
     return [str(book) for book in [*first, *(book for book in popular if book not in first)]]
-
-
-def _print_status(told: ExperimentInfo, visit: int) -> None:
-    counted = sum(arm["counted"] for arm in told["arms"])
-    print(f"{visit:>6,} visits, {counted:>5,} visitors: {told['says'][0]}", flush=True)
 
 
 def _better(told: ExperimentInfo) -> str | None:

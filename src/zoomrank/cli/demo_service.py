@@ -143,16 +143,13 @@ class VisitSimulator:
             now = time.monotonic()
             if now >= next_one:
                 query = names[self._rng.choice(len(names), p=popularity)]
-                self._come(query, users[query], now)
+                answer = self._client.rank(_NAME, query)
+                slot = users[query].click(answer.ids, self._rng)
+                clicked = None if slot is None else str(answer.ids[slot])
+                heapq.heappush(self._looking, (now + self._rng.exponential(_LOOKING), answer.impression, clicked))
                 next_one = max(next_one + self._rng.exponential(1 / self._per_second), now - _BEHIND)
             self._answer(now)
             time.sleep(min(0.1, max(0.0, next_one - time.monotonic())))
-
-    def _come(self, query: str, users: UserDistribution, now: float) -> None:
-        answer = self._client.rank(_NAME, query)
-        slot = users.click(answer.ids, self._rng)
-        clicked = None if slot is None else str(answer.ids[slot])
-        heapq.heappush(self._looking, (now + self._rng.exponential(_LOOKING), answer.impression, clicked))
 
     def _answer(self, now: float) -> None:
         ready = []

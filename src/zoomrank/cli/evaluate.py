@@ -15,8 +15,7 @@ from zoomrank.errors import ParameterError
 from zoomrank.lab.curves import VISITS
 from zoomrank.lab.evaluation import COMPETITORS, DEFAULT_RANKERS, INSTANCES
 from zoomrank.lab.recipes import SEED
-from zoomrank.lab.registry import RANKERS, JudgedTopic
-from zoomrank.spaces import DocumentTree
+from zoomrank.lab.registry import RANKERS
 from zoomrank.users.judgments import SKIP
 
 if TYPE_CHECKING:
@@ -90,7 +89,11 @@ def run(options: argparse.Namespace) -> None:
     from zoomrank.lab.evaluation_report import write_evaluation_report
 
     start = time.monotonic()
-    topics, notes = _read(options)
+    judgments, wanted = inputs.read_judgments(options)  # before placing documents, which is slow
+    collection = inputs.read_collection(options.documents)
+    collection, wanted, widths = inputs.rescale_collection(collection, judgments, wanted, options)
+    topics, notes = inputs.topics_of(collection, judgments, wanted, options.candidates, options.unknown)
+    notes += widths
     for note in notes:
         print(note)
     with SweepProgress() as progress:
@@ -110,15 +113,6 @@ def run(options: argparse.Namespace) -> None:
     page = write_evaluation_report(folder)
     count = "1 topic" if len(topics) == 1 else f"{len(topics)} topics"
     print(f"{count} in {duration(time.monotonic() - start)}.\nReport: {page}")
-
-
-def _read(options: argparse.Namespace) -> tuple[list[JudgedTopic], list[str]]:
-    """Return the worlds to evaluate on, and notes for the reader."""
-    judgments, wanted = inputs.read_judgments(options)  # before placing documents, which is slow
-    collection = inputs.read_collection(options.documents)
-    collection, wanted, widths = inputs.rescale_collection(collection, judgments, wanted, options)
-    topics, notes = inputs.topics_of(collection, judgments, wanted, options.candidates, options.unknown)
-    return topics, notes + widths
 
 
 def _command(options: argparse.Namespace) -> str:
@@ -179,8 +173,9 @@ def run_inspect(options: argparse.Namespace) -> None:
         topics, notes = inputs.topics_of(collection, *judgments, "all", options.unknown)
         tree = topics[0].tree
         visitors = [inputs.known_rows(judgments[0], topic) for topic in topics]
-    if log is not None and options.unknown == SKIP:
-        notes += _skipped(log, tree)
+    if log is not None and options.unknown == SKIP and (missing := len(log.unknown(tree.documents))):
+        seen = len(log.documents)
+        notes.append(f"Of {seen:,} documents in the log {missing:,} are not in the collection and were skipped.")
     look = inspect_tree(tree, visitors, options.seed, clicks=log, unknown=options.unknown)
     for note in notes:
         print(note)
@@ -189,13 +184,6 @@ def run_inspect(options: argparse.Namespace) -> None:
     if look.verdict is not None:
         print(look.verdict.words)
     print(f"Report: {page}")
-
-
-def _skipped(log: "ClickLog", tree: DocumentTree) -> list[str]:
-    missing, seen = len(log.unknown(tree.documents)), len(log.documents)
-    if not missing:
-        return []
-    return [f"Of {seen:,} documents in the log {missing:,} are not in the collection and were skipped."]
 
 
 def _click_log(options: argparse.Namespace) -> "ClickLog | None":

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zoomrank.cli.arguments import Commands, add_command, add_seed, add_unknown, listed, parameter
+from zoomrank.cli.arguments import Commands, add_command, add_number, add_seed, add_unknown, listed, parameter
 from zoomrank.errors import CannotTellError, ParameterError
 
 if TYPE_CHECKING:
@@ -53,9 +53,7 @@ def add(commands: Commands) -> None:
     asked.add_argument("--ranker", type=Path, metavar="FILE", help="a saved ranker, in its current state")
     asked.add_argument("--replay", metavar="RANKER", help="a ranker that learns from the log")
     parser.add_argument("--tree", type=Path, metavar="FILE", help="the documents and their similarity")
-    parser.add_argument(
-        "--slots", type=int, metavar="N", help="judge only this many documents from the top (default: all)"
-    )
+    add_number(parser, "--slots", None, "judge only this many documents from the top (default: all)")
     parser.add_argument("--set", type=parameter, action="append", default=[], metavar="NAME=VALUE", help="of --replay")
     parser.add_argument(
         "--estimator",
@@ -88,9 +86,10 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _judge(options: argparse.Namespace, log: ImpressionLog, tree: DocumentTree | None) -> None:
-    from zoomrank.judging import judge, judge_by_query
+    from zoomrank import load
+    from zoomrank.judging import judge, judge_by_query, read_rankings
 
-    target = _target(options, tree)
+    target: Any = load(options.ranker, tree) if options.ranker else read_rankings(options.ranking)
     how: dict[str, Any] = {name: getattr(options, name) for name in ("slots", "estimator", "unknown")} | {"tree": tree}
     found = judge(log, target, **how)
     queries = judge_by_query(log, target, **how) if options.by_query else {}
@@ -105,13 +104,6 @@ def _judge(options: argparse.Namespace, log: ImpressionLog, tree: DocumentTree |
 
 def _plain(one: Judgment | CannotTellError) -> dict[str, Any]:
     return {"cannot_tell": str(one)} if isinstance(one, CannotTellError) else one.as_dict()
-
-
-def _target(options: argparse.Namespace, tree: DocumentTree | None) -> Any:
-    from zoomrank import load
-    from zoomrank.judging import read_rankings
-
-    return load(options.ranker, tree) if options.ranker else read_rankings(options.ranking)
 
 
 def _replayed(options: argparse.Namespace, log: ImpressionLog, tree: DocumentTree | None) -> Any:

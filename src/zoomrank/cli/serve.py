@@ -10,7 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
-from zoomrank.cli.arguments import Commands, add_command, installing, require
+from zoomrank.cli.arguments import Commands, add_command, add_number, installing, require
 from zoomrank.errors import ParameterError
 
 _ABOUT = f"""Serve rankings that learn from clicks. Acknowledged requests are never lost.
@@ -63,9 +63,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--cluster", action="store_true", help="serve on a Ray cluster: an existing one, or one started on this machine"
     )
-    parser.add_argument(
-        "--replicas", type=int, default=2, metavar="N", help="with --cluster: number of processes (default: 2)"
-    )
+    add_number(parser, "--replicas", 2, "with --cluster: number of processes (default: 2)")
     parser.add_argument(
         "--address", metavar="ADDRESS", help="with --cluster: address of Ray, if it is not found automatically"
     )
@@ -101,9 +99,7 @@ def add_service(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, only for this machine)"
     )
-    parser.add_argument(
-        "--port", type=int, default=8000, metavar="N", help="port to listen on; 0 for any that is free (default: 8000)"
-    )
+    add_number(parser, "--port", 8000, "port to listen on; 0 for any that is free (default: 8000)")
     parser.add_argument("--keys", type=Path, metavar="FILE", help="file with a role and a key on each line")
     parser.add_argument(
         "--memory", type=float, default=1.0, metavar="GB", help="memory that learners may take (default: 1)"

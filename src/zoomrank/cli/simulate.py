@@ -33,9 +33,7 @@ def add(commands: arguments.Commands) -> None:
     arguments.add_depth(parser)
     arguments.add_slots(parser)
     arguments.add_visits(parser, 300_000)
-    parser.add_argument(
-        "--delay", type=int, default=0, metavar="N", help="number of visits by which feedback is late (default: 0)"
-    )
+    arguments.add_number(parser, "--delay", 0, "number of visits by which feedback is late (default: 0)")
     arguments.add_instances(parser, 1, "it")
     arguments.add_out(
         parser, f"the rows, as Parquet files, which needs {arguments.installing(_WRITING)}", "nothing is written"

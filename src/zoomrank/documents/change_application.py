@@ -24,7 +24,7 @@ from zoomrank.documents.vectors import text_vectors
 from zoomrank.documents.versions import BORROWED, COLUMNS, LATE, USUAL_RATIO, CollectionVersion, RemovedDocuments
 from zoomrank.errors import ChangeError, ParameterError
 from zoomrank.spaces.document_tree import DocumentTree
-from zoomrank.spaces.ids import DocumentId, DocumentIds, PackedStrings
+from zoomrank.spaces.ids import DocumentId, PackedStrings
 from zoomrank.spaces.tree_shape import Shape, breadth_first_shape, exponential_widths, least_common_ancestor
 from zoomrank.types import Array
 
@@ -149,7 +149,9 @@ def _after(edition: CollectionVersion, run: Sequence[PlacedChange]) -> Collectio
     document[old[edition.collection.geometry.shape.leaf]] = edition.documents
     document[list(changes.leaf.values())] = list(changes.leaf)
     documents = document[nodes[shape.leaf]]
-    ids = _ids(edition, changes, documents)
+    source = _sources(edition.numbered + len(changes.born), edition.documents, changes.born, documents)
+    before = edition.collection.geometry.documents
+    ids = before.rearranged(source, [before[0], *changes.born.values()])
     tree = DocumentTree(shape, width[nodes], ids, _names(edition, changes, nodes))
     return CollectionVersion(
         _collection(edition, changes, tree, documents),
@@ -192,12 +194,6 @@ def _sources(count: int, there: Array, said: Mapping[int, Any], wanted: Array) -
     source[there] = np.arange(len(there))
     source[np.fromiter(said, np.int64, len(said))] = len(there) + 1 + np.arange(len(said))
     return np.asarray(source[wanted])
-
-
-def _ids(edition: CollectionVersion, changes: _Changes, documents: Array) -> DocumentIds:
-    source = _sources(edition.numbered + len(changes.born), edition.documents, changes.born, documents)
-    before = edition.collection.geometry.documents
-    return before.rearranged(source, [before[0], *changes.born.values()])
 
 
 def _names(edition: CollectionVersion, changes: _Changes, nodes: Array) -> PackedStrings | None:

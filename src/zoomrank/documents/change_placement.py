@@ -153,7 +153,7 @@ class _Draft:
         document = change["add"]
         if self._number(document) is not None:
             raise ChangeError("there is a document of this id already; change it, or give another id.")
-        if self._root_is_leaf():
+        if self._children(self.root) == 0:
             self._make(-1, "", 1 / self.edition.collection.scale)
         parent = self._home(change, beside, self.root)
         number, node = self.numbered, self.nodes
@@ -322,9 +322,6 @@ class _Draft:
             self.dropped.append([parent, above])
             self.lost.add(parent)
             self._detach(above)
-
-    def _root_is_leaf(self) -> bool:
-        return self._children(self.root) == 0
 
     def _leaf(self, number: int) -> int:
         if number in self.leaf:

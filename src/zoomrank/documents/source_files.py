@@ -78,11 +78,14 @@ def read_columns(path: PathLike) -> tuple[Path, list[str], Table]:
     file = existing(path)
     kind = file.suffix.lower()
     if kind == ".parquet":
-        return file, *_parquet(file)
+        table = _opened_parquet(file)
+        return file, list(table.schema_arrow.names), _LazyColumns(table)
     if kind in (".csv", ".tsv"):
         return file, *_delimited(file, "\t" if kind == ".tsv" else ",")
     if kind in (".jsonl", ".ndjson"):
-        return file, *_objects(file)
+        rows = list(_each_object(file))
+        names = dict.fromkeys(name for row in rows for name in row)
+        return file, list(names), {name: [row.get(name) for row in rows] for name in names}
     raise SourceError(f"{path} is not a table that can be read: give a .csv, .tsv, .jsonl or .parquet file.")
 
 
@@ -289,12 +292,6 @@ def _delimited(file: Path, delimiter: str) -> tuple[list[str], Table]:
     return names, {name: [row[at] for row in rows] for at, name in enumerate(names)}
 
 
-def _objects(file: Path) -> tuple[list[str], Table]:
-    rows = list(_each_object(file))
-    names = dict.fromkeys(name for row in rows for name in row)
-    return list(names), {name: [row.get(name) for row in rows] for name in names}
-
-
 def _each_object(file: Path | IO[bytes]) -> Iterator[dict[str, Any]]:
     for number, line in _lines(file):
         try:
@@ -315,11 +312,6 @@ class _LazyColumns(dict[str, Any]):
     def __missing__(self, name: str) -> list[Any]:
         values: list[Any] = self.table.read([name]).column(0).to_pylist()
         return values
-
-
-def _parquet(file: Path) -> tuple[list[str], Table]:
-    table = _opened_parquet(file)
-    return list(table.schema_arrow.names), _LazyColumns(table)
 
 
 def _opened_parquet(file: Path | IO[bytes]) -> Any:

@@ -71,7 +71,10 @@ def text_vectors(
         blank = np.diff(counts.indptr) == 0
         vectors = _reduced(counts, dimensions, seed)
         lost = np.flatnonzero((np.linalg.norm(vectors, axis=1) < 1e-6) & ~blank)
-        vectors[lost] = _projected(counts[lost], vectors.shape[1], seed)
+        # Texts that the reduction lost, such as a few in another script, get random directions by content.
+        used = np.unique(counts[lost].indices)
+        directions = np.random.default_rng(seed).standard_normal((len(used), vectors.shape[1]))
+        vectors[lost] = counts[lost][:, used] @ directions
     length = np.linalg.norm(vectors, axis=1)
     vectors /= np.where(blank, 1.0, length)[:, None]
     if blank.any():
@@ -145,15 +148,6 @@ def piece_counter(pieces: str = "letters", lengths: tuple[int, int] | None = Non
         sublinear_tf=True,
         dtype=np.float32,
     )
-
-
-def _projected(weights: Any, dimensions: int, seed: int) -> Array:
-    """Project weights; texts that the reduction lost, such as a few in another script, get random directions by
-    content.
-    """
-    used = np.unique(weights.indices)
-    directions = np.random.default_rng(seed).standard_normal((len(used), dimensions))
-    return np.asarray(weights[:, used] @ directions)
 
 
 def _reduced(weights: Any, dimensions: int, seed: int) -> Array:

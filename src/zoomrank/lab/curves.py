@@ -200,7 +200,7 @@ class Results:
                 visits=runs[0].visits,
                 clicks=np.stack([run.clicks for run in runs]),
                 expected=np.stack([run.expected for run in runs]),
-                active=_active(runs),
+                active=None if any(run.active is None for run in runs) else np.array([run.active for run in runs]),
             )
 
     def has(self, experiment: str, *curves: str) -> bool:
@@ -346,11 +346,6 @@ def _only(rows: CurveRows, instances: set[int]) -> CurveRows:
     active = None if rows.active is None else rows.active[keep]
     settings = tuple(rows.settings[at] for at in keep)
     return CurveRows(settings, rows.visits, rows.clicks[keep], rows.expected[keep], active)
-
-
-def _active(runs: Sequence[RunRows]) -> Array | None:
-    counts = [run.active for run in runs]
-    return None if any(each is None for each in counts) else np.array(counts)
 
 
 def collected(mine: CurveRows, greedy: CurveRows, visits: int) -> Array:

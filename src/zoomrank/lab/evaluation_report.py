@@ -37,18 +37,13 @@ _OTHERS = (style.SKY, style.WINE, style.INDIGO, style.OLIVE, style.BLACK)
 def write_evaluation_report(folder: ResultsFolder) -> Path:
     """Draw and write everything; return the path of the page."""
     results = Results(folder.rows())
-    rankers, topics = _common(results)
+    curves = dict.fromkeys(curve for name in results.experiments() for curve in results.curves(name))
+    rankers = sorted((curve for curve in curves if curve not in GIVEN), key=lambda curve: (curve != OURS, curve))
+    topics = evaluation.topics_in(results, *rankers, *GIVEN)
     if not topics:
         raise ResultsError(f"{folder.path} has no topic on which all rankers have run: nothing to report yet.")
     paragraphs = (*_sections(folder, results, rankers, topics), "## Made with", made_with(folder))
     return write_page(folder.path, "zoomrank: an evaluation on judged documents", paragraphs)
-
-
-def _common(results: Results) -> tuple[list[str], list[str]]:
-    """Return the learning rankers, ours first, and the topics that all of them have run on."""
-    curves = dict.fromkeys(curve for name in results.experiments() for curve in results.curves(name))
-    rankers = sorted((curve for curve in curves if curve not in GIVEN), key=lambda curve: (curve != OURS, curve))
-    return rankers, evaluation.topics_in(results, *rankers, *GIVEN)
 
 
 def _sections(folder: ResultsFolder, results: Results, rankers: Sequence[str], topics: Sequence[str]) -> Iterable[str]:
@@ -59,9 +54,10 @@ def _sections(folder: ResultsFolder, results: Results, rankers: Sequence[str], t
     yield "# Rankers on judged documents"
     yield _opening(folder, len(topics), len(first.instances), first.length, first.settings[0].slots)
     yield "![Clicks so far as a share of greedy's](figures/figure-evaluation.png)"
-    yield (
-        f"Clicks so far as a share of greedy's{_bands(topics)}. {_legend(rankers)} [SVG](figures/figure-evaluation.svg)"
-    )
+    bands = ", the mean over topics with its 95 % band" if len(topics) > 1 else ""
+    duel = {OURS, RIVAL} <= set(rankers)
+    legend = f"On the right, {OURS}'s share minus that of {RIVAL}, a point per topic." if duel else ""
+    yield f"Clicks so far as a share of greedy's{bands}. {legend} [SVG](figures/figure-evaluation.svg)"
     yield f"## Clicks collected by {_listed(at)} visits"
     yield table(
         ("ranker", "is told", *(f"by {mark:,}" for mark in at)),
@@ -75,7 +71,7 @@ def _sections(folder: ResultsFolder, results: Results, rankers: Sequence[str], t
         ),
     )
     yield _caution(folder.path, results, topics)
-    if {OURS, RIVAL} <= set(rankers):
+    if duel:
         yield f"## Topics that {OURS} wins and loses against {RIVAL}"
         yield _wins_and_losses(results, topics, at)
     yield "## Topic by topic"
@@ -90,6 +86,8 @@ def _opening(folder: ResultsFolder, topics: int, instances: int, visits: int, sl
     command = folder.manifest.get("command")
     made = f"Made by `{command}`. " if command else ""
     notes = "".join(f" {note}" for note in folder.manifest.get("notes", ()))
+    several = "Intervals are 95 %, Student's, over topics."
+    intervals = several if topics > 1 else "There is but one topic, so there are no intervals."
     return (
         "**Clicks here are simulated from real labels.** Which documents are relevant to which kind of visitor was "
         "judged by people; that visitors come in these shares, read top-down and click on the first relevant document "
@@ -97,23 +95,8 @@ def _opening(folder: ResultsFolder, topics: int, instances: int, visits: int, sl
         f"slots, {visits:,} visits, {instances} {'instances' if instances > 1 else 'instance'} of each; on every topic "
         "rankers start from nothing, and all of an instance meet the same visitors. Clicks are counted as "
         "shares of what the greedy optimum, with full information, is expected to collect in as many visits. "
-        f"{_interval_words(topics)}{notes}"
+        f"{intervals}{notes}"
     )
-
-
-def _interval_words(topics: int) -> str:
-    if topics > 1:
-        return "Intervals are 95 %, Student's, over topics."
-    return "There is but one topic, so there are no intervals."
-
-
-def _bands(topics: Sequence[str]) -> str:
-    return ", the mean over topics with its 95 % band" if len(topics) > 1 else ""
-
-
-def _legend(rankers: Sequence[str]) -> str:
-    duel = {OURS, RIVAL} <= set(rankers)
-    return f"On the right, {OURS}'s share minus that of {RIVAL}, a point per topic." if duel else ""
 
 
 def _given_information(curve: str) -> str:

@@ -47,18 +47,10 @@ STYLE: Any = {
 def save(drawing: Drawing, folder: Path, name: str) -> list[Path]:
     """Write a drawing as PNG and as SVG, the same bytes each time; return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for kind in ("png", "svg"):
-        path = folder / f"figure-{name}.{kind}"
-        metadata = {"Date": None} if kind == "svg" else {"Software": None}
-        drawing.savefig(path, dpi=160, metadata=metadata, bbox_inches="tight", pad_inches=0.04)
-        paths.append(path)
-    _shrink(paths[0])
-    return paths
-
-
-def _shrink(path: Path) -> None:
-    """Reduce a PNG to few colours, which is enough for lines and makes a small file."""
-    with Image.open(path) as picture:
+    paths = [folder / f"figure-{name}.{kind}" for kind in ("png", "svg")]
+    for path, fact in zip(paths, ("Software", "Date"), strict=True):  # facts that are left out
+        drawing.savefig(path, dpi=160, metadata={fact: None}, bbox_inches="tight", pad_inches=0.04)
+    with Image.open(paths[0]) as picture:  # few colours are enough for lines, and make a small file
         small = picture.convert("RGB").quantize(128, dither=Image.Dither.NONE)
-    small.save(path, optimize=True)
+    small.save(paths[0], optimize=True)
+    return paths

@@ -170,7 +170,8 @@ class LogImporter:
         except BaseException:
             log.file.close()
             raise
-        name = _name(log, once)
+        key = log.digest if once is None else hashlib.blake2b(once.encode(), digest_size=16).hexdigest()
+        name = f"import {log.served.id}/{key}"
         if name in self._tasks:
             log.file.close()
         else:
@@ -283,12 +284,6 @@ def _check_able(log: ImportedLog) -> None:
             f"{log.served.settings.algorithm} cannot learn from rankings of another ranker: use a collection with "
             "ZoomRank or RankThompson."
         )
-
-
-def _name(log: ImportedLog, once: str | None) -> str:
-    """Return the name under which the progress of an import is stored."""
-    key = log.digest if once is None else hashlib.blake2b(once.encode(), digest_size=16).hexdigest()
-    return f"import {log.served.id}/{key}"
 
 
 async def _read(log: ImportedLog, start: int, end: int) -> AsyncGenerator[list[LoggedVisit], None]:

@@ -95,7 +95,9 @@ class Engine:
         """Compile the kernels and read the store. Learners are read when they are needed. Without `housekeeping` the
         caller has to call `housekeep` from time to time.
         """
-        self._warm_up()
+        settings = Settings()
+        small = CollectionVersion.first(documents.Collection(DocumentTree.exponential(depth=3)))
+        QueryLearner.warm_up(VersionHistory(ServedVersion(0, small, settings)), settings)
         self.collections.start()
         self.feedback_deadline.renew()
         self.learner_events.start()
@@ -107,12 +109,6 @@ class Engine:
         if housekeeping:
             self._housekeeping = asyncio.create_task(self.housekeeper.run())
         self.ready = True
-
-    def _warm_up(self) -> None:
-        """Compile all kernels before a request waits for them."""
-        settings = Settings()
-        small = CollectionVersion.first(documents.Collection(DocumentTree.exponential(depth=3)))
-        QueryLearner.warm_up(VersionHistory(ServedVersion(0, small, settings)), settings)
 
     async def stop(self) -> None:
         """Write every learner down, so that the next start is quick."""
@@ -268,15 +264,17 @@ class Engine:
         """Take feedback on an impression that has had some: it may be repeated, or add what teaches nothing more."""
         _check_open(before)
         async with self._one_at_a_time.setdefault(name, asyncio.Lock()):
-            await (
-                self.write_queue.wait_durable()
-            )  # the first may still be on its way to the disk, and may not get there
+            # The first may still be on its way to the disk, and may not get there.
+            await self.write_queue.wait_durable()
             impression = self.signer.read(name)
             lines = await asyncio.to_thread(self.store.read.impression, impression.learner, impression.number)
             served, learner, number = await self._impression(name)
             outcome = learner.outcome_of(number)
             if outcome == before:  # else it is void by now, or its end got lost
-                notes = _later_notes(served, lines, answer, before)
+                shown, by = served.version.ids(_ranking_in(lines).shown[0]), served.settings.satisfied_by
+                known = acts_of_notes([line.outcome for line in lines if is_note(line.outcome)])
+                known = known.and_(acts_of_outcome(before, by))
+                notes = notes_after_end(known, answer.acts(shown), answer.left, before, len(shown), by)
                 for note in notes:
                     self.learner_events.append(served, learner, learner.remember(number, note, self.now()))
                 await self.write_queue.wait_durable()
@@ -355,16 +353,6 @@ def _check_open(outcome: Outcome) -> None:
         raise VoidedError("This impression was made void: it counts no more.")
     if outcome in (TIMED_OUT, UNSEEN):
         raise ExpiredError("This impression has expired.")
-
-
-def _later_notes(
-    served: ServedCollection, lines: Sequence[Event], answer: ImpressionFeedback, before: Outcome
-) -> list[Outcome]:
-    """Return the notes of feedback on an impression that has had some, given its log lines."""
-    shown, by = served.version.ids(_ranking_in(lines).shown[0]), served.settings.satisfied_by
-    known = acts_of_notes([line.outcome for line in lines if is_note(line.outcome)])
-    known = known.and_(acts_of_outcome(before, by))
-    return notes_after_end(known, answer.acts(shown), answer.left, before, len(shown), by)
 
 
 def _ranking_in(lines: Sequence[Event]) -> RankingArrays:

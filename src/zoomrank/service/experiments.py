@@ -400,10 +400,12 @@ Rows = Sequence[tuple[int, int, int, int]]  # minute, arm, outcome, count
 def result(experiment: CollectionExperiment, rows: Rows) -> dict[str, Any]:
     """Return an experiment with its results, from the counts of its visitors' outcomes."""
     minutes, counts = _by_minute(rows, len(experiment.arms))
-    known = _known(counts)
+    open_ = counts[:, :, ArmOutcome.CAME] > counts[:, :, 1:].sum(axis=2)
+    undecided = np.flatnonzero(open_.any(axis=1))
+    known = int(undecided[0]) if len(undecided) else len(counts)  # minutes before the first with open outcomes
     came = counts[:, :, ArmOutcome.CAME].sum(axis=0)
     told = counts[:known]
-    at = _points(known)
+    at = np.unique(np.linspace(0, known - 1, min(known, _MOST_POINTS)).round().astype(int))  # including the last
     compared = [_compared(experiment, minutes[:known], told, number, at) for number in range(1, len(experiment.arms))]
     arms = [
         {
@@ -478,20 +480,8 @@ def _by_minute(rows: Rows, arms: int) -> tuple[Array, Array]:
     return minutes, counts
 
 
-def _known(counts: Array) -> int:
-    """Return the number of minutes before the first one with open outcomes."""
-    open_ = counts[:, :, ArmOutcome.CAME] > counts[:, :, 1:].sum(axis=2)
-    undecided = np.flatnonzero(open_.any(axis=1))
-    return int(undecided[0]) if len(undecided) else len(counts)
-
-
 def _answered(counts: Array) -> Array:
     return np.asarray(counts[:, :, ArmOutcome.SATISFIED] + counts[:, :, ArmOutcome.LEFT])
-
-
-def _points(known: int) -> Array:
-    """Return indices of at most `_MOST_POINTS` minutes, including the last."""
-    return np.unique(np.linspace(0, known - 1, min(known, _MOST_POINTS)).round().astype(int))
 
 
 def _compared(experiment: CollectionExperiment, minutes: Array, told: Array, number: int, at: Array) -> Differences:

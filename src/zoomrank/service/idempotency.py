@@ -71,9 +71,8 @@ class IdempotencyKeys:
             await asyncio.wait({self._coming[key][1]})
         self._forget()
         answering = asyncio.create_task(self._answer(key, request, ask))
-        answering.add_done_callback(
-            lambda done: done.cancelled() or done.exception()
-        )  # retrieved, since no caller may be left to do so
+        # Retrieved, since no caller may be left to do so.
+        answering.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._coming[key] = (request, answering)
         return await asyncio.shield(answering)  # a caller that disconnects may retry and must get this response
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -144,12 +144,9 @@ def _same(one: CollectionVersion, other: CollectionVersion) -> bool:
 def _check_activity(view: StoreSnapshot, stored: StoredCollection, counted: Counts, verdict: VerifyReport) -> None:
     """Compare activity counts with the log, including what has left the log."""
     coarse = view.read.coarse_before
-    counted = _by_day(counted, coarse)
-    for step, outcome, count in view.read.folded(stored.id):
-        counted[_day(step, coarse), outcome] += count
-    kept: Counts = Counter()
-    for step, outcome, count in view.read.activity([stored.id], 0):
-        kept[_day(step, coarse), outcome] += count
+    in_log = [(step, outcome, count) for (step, outcome), count in counted.items()]
+    counted = _by_day([*in_log, *view.read.folded(stored.id)], coarse)
+    kept = _by_day(view.read.activity([stored.id], 0), coarse)
     verdict.checked["counts"] += len(kept)
     wrong = [
         f"{word_of(key[1])} ({key[1]}) in step {key[0]}: {kept[key]:,} counted, {counted[key]:,} in the log"
@@ -181,16 +178,12 @@ def _check_experiments(view: StoreSnapshot, visits: Counter[ArmVisit], verdict: 
             verdict.findings.append(f"Experiment “{stored.name}”: visitor counts differ from the log: {few(wrong)}.")
 
 
-def _by_day(counts: Counts, coarse: int) -> Counts:
+def _by_day(rows: Iterable[tuple[int, Outcome, int]], coarse: int) -> Counts:
+    """Return the counts by the step in which an event is counted: steps before `coarse` are merged by day."""
     found: Counts = Counter()
-    for (step, outcome), count in counts.items():
-        found[_day(step, coarse), outcome] += count
+    for step, outcome, count in rows:
+        found[step // DAY * DAY if step < coarse else step, outcome] += count
     return found
-
-
-def _day(step: int, coarse: int) -> int:
-    """Return the step in which an event is counted: steps before `coarse` are merged by day."""
-    return step // DAY * DAY if step < coarse else step
 
 
 # Learners.
@@ -211,11 +204,8 @@ def _check_learners(
     counted: Counts = Counter()
     for number, query, _ in view.read.learners(stored.id):
         begins, wrong = _begun(view, served, number, verdict)
-        log = (
-            LogAudit.read(view.read.events(number))
-            if begins is None
-            else read_log_from(begins, view.read.events(number))
-        )
+        events = view.read.events(number)
+        log = LogAudit.read(events) if begins is None else read_log_from(begins, events)
         early = QueryCounts() if begins is None else replace(begins.counts)  # before it is replayed further
         counted.update(log.counted)
         visits.update(log.arm_visits)
@@ -250,14 +240,10 @@ def _begun(
     if base is None:
         return begins, []
     verdict.checked["bases"] += 1
-    return begins, [*_check_snapshot(begins, base, "base"), *_check_place(view, base)]
-
-
-def _check_place(view: StoreSnapshot, base: Snapshot) -> list[str]:
-    """Check that the log of a learner starts after its base."""
     early = view.rows(f"SELECT COUNT(*) FROM events WHERE learner = {base.learner:d} AND id <= {base.event:d}")  # noqa: S608
     [(count,)] = early
-    return [f"the log has {count:,} events that are already in its base"] if count else []
+    said = [f"the log has {count:,} events that are already in its base"] if count else []
+    return begins, [*_check_snapshot(begins, base, "base"), *said]
 
 
 def _check_learner(

@@ -57,20 +57,26 @@ class Comparison(ABC):
 
 
 @dataclass(frozen=True)
-class Above(Comparison):
-    """One curve satisfies more visitors than another, by more than this, between two points of the run."""
+class PairComparison(Comparison):
+    """A statement about two curves of an experiment."""
 
     curve: str
     other: str
-    by: float = 0.0
-    start: float = 0.0
-    end: float = 1.0
-    visits: int | None = None  # instead of an end: the first visits
 
     @property
     def curves(self) -> tuple[str, ...]:
         """Both curves."""
         return self.curve, self.other
+
+
+@dataclass(frozen=True)
+class Above(PairComparison):
+    """One curve satisfies more visitors than another, by more than this, between two points of the run."""
+
+    by: float = 0.0
+    start: float = 0.0
+    end: float = 1.0
+    visits: int | None = None  # instead of an end: the first visits
 
     def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
         """Compare in pairs, instance by instance."""
@@ -89,18 +95,11 @@ class Above(Comparison):
 
 
 @dataclass(frozen=True)
-class Alike(Comparison):
+class Alike(PairComparison):
     """Two curves differ by no more than this: over the run or, with `everywhere`, in its worst window."""
 
-    curve: str
-    other: str
     within: float
     everywhere: bool = False
-
-    @property
-    def curves(self) -> tuple[str, ...]:
-        """Both curves."""
-        return self.curve, self.other
 
     def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
         """Check that both ends of the interval are within the threshold."""
@@ -162,17 +161,10 @@ class Settles(Comparison):
 
 
 @dataclass(frozen=True)
-class MoreStrategies(Comparison):
+class MoreStrategies(PairComparison):
     """One ranker has more active strategies than another, over all slots, by a factor."""
 
-    curve: str
-    other: str
     times: float
-
-    @property
-    def curves(self) -> tuple[str, ...]:
-        """Both curves."""
-        return self.curve, self.other
 
     def measure(self, experiment: str, results: Results, known: Mapping[str, Facts]) -> Measured:  # noqa: ARG002
         """Divide instance by instance."""

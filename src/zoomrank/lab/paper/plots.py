@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
-from zoomrank.lab.curves import Band, Estimate, Results, estimate
+from zoomrank.lab.curves import Band, Results, estimate
 from zoomrank.lab.figure_style import BLACK, BLUE, GREEN, GREY, OLIVE, ORANGE, PINK, RED, SKY, STYLE, WIDTH, WINE, save
 from zoomrank.lab.paper.figures import EXPERIMENTS, Figure, Panel
 from zoomrank.lab.paper.theory import WORST_CASE, Facts, guarantee
@@ -130,7 +130,8 @@ def _size(figure: Figure, results: Results, known: Mapping[str, Facts]) -> Drawi
         if not there:
             continue
         documents = np.array([int(experiment.partition("-")[2]) for experiment in there])
-        shares = [_share(results, experiment, curve) for experiment in there]
+        pairs = (results.together(experiment, curve, GREEDY) for experiment in there)
+        shares = [estimate(mine.rate() / greedy.rate()) for mine, greedy in pairs]
         colour, line = _look(curve)
         mean = np.array([share.mean for share in shares])
         (handles[curve],) = axes.plot(documents, mean, color=colour, linestyle=line, marker="o", markersize=3)
@@ -145,11 +146,6 @@ def _size(figure: Figure, results: Results, known: Mapping[str, Facts]) -> Drawi
     order = sorted(handles, key=lambda curve: -last[curve])
     drawing.legend([handles[curve] for curve in order], [label(c) for c in order], loc="outside right upper")
     return drawing
-
-
-def _share(results: Results, experiment: str, curve: str) -> Estimate:
-    mine, greedy = results.together(experiment, curve, GREEDY)
-    return estimate(mine.rate() / greedy.rate())
 
 
 def _variants(figure: Figure, results: Results, known: Mapping[str, Facts]) -> Drawing:  # noqa: ARG001

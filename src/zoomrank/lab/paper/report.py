@@ -77,7 +77,12 @@ class PaperReport:
 def write_paper_report(folder: ResultsFolder) -> PaperReport:
     """Draw and write everything."""
     results = Results(folder.rows())
-    drawn = _first(results)
+    # The instances that most curves of an experiment have, so that curves drawn together share them.
+    usual = {
+        name: mode(len(results.curve(name, curve).instances) for curve in results.curves(name) if "@" not in curve)
+        for name in results.experiments()
+    }
+    drawn = results.first(usual)
     there = _in_our_order(results.experiments())
     if not there:
         raise ResultsError(f"{folder.path} has no finished runs yet: there is nothing to report.")
@@ -88,15 +93,6 @@ def write_paper_report(folder: ResultsFolder) -> PaperReport:
     findings = judge_all(results, known)
     paragraphs = _sections(folder, (results, drawn), known, figures, findings)
     return PaperReport(write_page(folder.path, "zoomrank: the evaluation, rerun", paragraphs), tally(findings))
-
-
-def _first(results: Results) -> Results:
-    """Keep the instances that most curves of an experiment have, so that curves drawn together share them."""
-    usual = {
-        name: mode(len(results.curve(name, curve).instances) for curve in results.curves(name) if "@" not in curve)
-        for name in results.experiments()
-    }
-    return results.first(usual)
 
 
 def _in_our_order(experiments: Iterable[str]) -> list[str]:
@@ -217,10 +213,8 @@ def _by_claim(findings: Sequence[Finding], verdict: str) -> Iterable[tuple[Claim
 
 def _reasons(findings: Sequence[Finding]) -> Iterable[str]:
     """Explain each claim that differs somewhere."""
-    lines = [
-        f"- {claim.says} ({where}) {claim.why or 'No explanation yet.'}"
-        for claim, where in _by_claim(findings, DIFFERS)
-    ]
+    differing = _by_claim(findings, DIFFERS)
+    lines = [f"- {claim.says} ({where}) {claim.why or 'No explanation yet.'}" for claim, where in differing]
     if lines:
         yield "### Where it differs, and our reading of why"
         yield "\n".join(lines)
@@ -302,7 +296,8 @@ class Column:
 
 def reading_sections(results: Results, findings: Sequence[Finding]) -> Iterable[str]:
     """Return the table, and what changes against the figures; nothing if no other reading has rows."""
-    rows = [one for one in findings if one.claim.place.startswith(_SECTIONS) and _has_rows(one, results)]
+    about = [one for one in findings if one.claim.place.startswith(_SECTIONS)]
+    rows = [one for one in about if results.has(one.experiment, *_curves(one))]
     columns = [column for reading in OTHERS if (column := judged_under(reading, results, rows)) is not None]
     if columns:
         yield "## Under other readings"
@@ -327,10 +322,6 @@ def judged_under(reading: Reading, results: Results, findings: Sequence[Finding]
 
 def _curves(finding: Finding) -> set[str]:
     return {curve for test in finding.claim.tests[finding.experiment] for curve in test.curves}
-
-
-def _has_rows(finding: Finding, results: Results) -> bool:
-    return results.has(finding.experiment, *_curves(finding))
 
 
 def _changed(finding: Finding, reading: Reading) -> set[tuple[str, str]]:

@@ -43,12 +43,10 @@ class Settings(BaseModel):
     fold: bool = True  # treat spellings of a query as one query
     most_queries: int = Field(default=250_000, ge=1)
     new_queries: int = Field(default=10_000, ge=1)  # per hour and API key
-    asked_again_within: float = Field(
-        default=90 * 86_400.0, gt=0
-    )  # seconds after which a query asked only once is removed
-    keep_events: float | None = Field(
-        default=400 * 86_400.0, ge=3600
-    )  # retention time of events in seconds; None: for ever
+    # Seconds after which a query asked only once is removed.
+    asked_again_within: float = Field(default=90 * 86_400.0, gt=0)
+    # Retention time of events in seconds; None: for ever.
+    keep_events: float | None = Field(default=400 * 86_400.0, ge=3600)
 
     @model_validator(mode="after")
     def _check_retention(self) -> Settings:

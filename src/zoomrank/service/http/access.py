@@ -283,9 +283,11 @@ class LoadMeter:
 
     def says(self) -> dict[str, Any]:
         """Return all counts as JSON-compatible data."""
-        engine = self._engine
+        engine, now = self._engine, int(self._steady())
+        counted = zip(self._which, self._of_late, strict=True)
+        lately = sum(number for second, number in counted if now - _OF_LATE <= second < now)
         return {
-            "requests_per_second": self._rate(),
+            "requests_per_second": lately / _OF_LATE,
             "learners": len(engine.learners),
             "learner_bytes": engine.learners.size,
             "writes": engine.write_queue.batches,
@@ -298,11 +300,6 @@ class LoadMeter:
                 for kind, buckets in sorted(dict(self._buckets).items())
             },
         }
-
-    def _rate(self) -> float:
-        now = int(self._steady())
-        counted = zip(self._which, self._of_late, strict=True)
-        return sum(number for second, number in counted if now - _OF_LATE <= second < now) / _OF_LATE
 
 
 class Access:
@@ -326,7 +323,8 @@ class Access:
         request = request_id(headers.get(b"x-request-id"))
         REQUEST.set(request)
         known = rule_for(scope["path"])
-        response = _Response(send, [*(_ON_PAGES if known.kind == "page" else _EVERYWHERE), _id_header(request)])
+        always = _ON_PAGES if known.kind == "page" else _EVERYWHERE
+        response = _Response(send, [*always, (b"x-request-id", request.encode())])
         response.headers += self._origins.headers(known, headers)
         if scope["method"] == "HEAD":  # as GET, without the body
             scope = {**scope, "method": "GET"}
@@ -350,9 +348,8 @@ class Access:
                 await self._origins.answer(response.send)
                 return None
             scope[CALLER] = self._check(scope["method"], known, limit, headers)
-            if (
-                b"content-length" not in headers or b"transfer-encoding" in headers
-            ):  # otherwise the server checks the length
+            # Otherwise the server checks the length.
+            if b"content-length" not in headers or b"transfer-encoding" in headers:
                 receive = _counted(receive, limit, known)
             await self._app(scope, receive, response.send)
         except ServiceError as error:
@@ -416,10 +413,6 @@ class _Response:
         elif self.without_body:
             message = {**message, "body": b""}
         return self._send(message)
-
-
-def _id_header(request: str) -> tuple[bytes, bytes]:
-    return b"x-request-id", request.encode()
 
 
 def _too_large(limit: int, known: RouteRule) -> BodyTooLargeError:

@@ -33,10 +33,8 @@ def refusal(error: ServiceError | ValidationError) -> tuple[int, dict[str, str],
     """Return status, body and headers for an error."""
     if isinstance(error, ValidationError):
         return malformed_response(error.errors(include_url=False, include_input=False))
-    headers = {401: {"WWW-Authenticate": "Bearer"}, 429: {"Retry-After": "60"}, 503: {"Retry-After": "1"}}.get(
-        error.status, {}
-    )
-    return error.status, {"error": error.code, "message": str(error)}, headers
+    headers = {401: {"WWW-Authenticate": "Bearer"}, 429: {"Retry-After": "60"}, 503: {"Retry-After": "1"}}
+    return error.status, {"error": error.code, "message": str(error)}, headers.get(error.status, {})
 
 
 def malformed_response(errors: Sequence[Any]) -> tuple[int, dict[str, str], dict[str, str]]:
@@ -151,12 +149,9 @@ READY = RouteRule(wire.READY, "ready", is_open=True)
 PAGE = RouteRule("/", "page", is_open=True)
 PAGE_FILE = RouteRule("/page/{file}", "page", is_open=True)
 
-_CHANGES = (NEW_DOCUMENTS, CHANGES)
-_COPIES = (COPIES, COPY_RANK, COPY_FEEDBACK)
 _ALL = (
-    *(RANK, FEEDBACK, FEEDBACK_BATCH, SEEN, *_COPIES, *_CHANGES, VOID, EXPORT, COLLECTIONS),
-    *(EXPERIMENTS, STOP, PROMOTE),
-    *(HEALTH, READY, PAGE, PAGE_FILE),
+    *(RANK, FEEDBACK, FEEDBACK_BATCH, SEEN, COPIES, COPY_RANK, COPY_FEEDBACK, NEW_DOCUMENTS, CHANGES),
+    *(VOID, EXPORT, COLLECTIONS, EXPERIMENTS, STOP, PROMOTE, HEALTH, READY, PAGE, PAGE_FILE),
 )
 _ANY = re.compile("|".join(f"({_PARAMETER.sub('[^/]+', known.path)})" for known in _ALL))
 _OTHER = RouteRule("")

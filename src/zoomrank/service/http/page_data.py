@@ -138,7 +138,7 @@ def _next_ranking(served: ServedCollection, chooser: Ranked) -> list[dict[str, A
             "clicks": reason.clicks,
             "estimate": estimate,
             "bound": bound,
-            "cap": _finite(reason.cap),
+            "cap": reason.cap if reason.cap < float("inf") else None,
             "record": reason.record,
             "trial": reason.trial,
         }
@@ -287,7 +287,3 @@ def _numbers(counts: QueryCounts) -> dict[str, Any]:
         "last": counts.last,
         "recent": counts.recent,
     }
-
-
-def _finite(number: float) -> float | None:
-    return number if number < float("inf") else None

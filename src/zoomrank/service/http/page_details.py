@@ -89,11 +89,8 @@ def _seen(reason: SlotExplanation, told: ExplanationContext) -> str:
         if told.above
         else f"saw {what} at the top"
     )
-    return f"Of {_visitors(reason.plays)} who {who}, {reason.clicks:,} clicked ({percent(reason.mean)})"
-
-
-def _visitors(count: int) -> str:
-    return "1 visitor" if count == 1 else f"{count:,} visitors"
+    visitors = "1 visitor" if reason.plays == 1 else f"{reason.plays:,} visitors"
+    return f"Of {visitors} who {who}, {reason.clicks:,} clicked ({percent(reason.mean)})"
 
 
 def _named(titles: Sequence[str]) -> str:

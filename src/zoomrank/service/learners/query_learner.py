@@ -300,12 +300,6 @@ class QueryLearner:
         if (visit := arm_visit(arm, time, outcome)) is not None:
             self.arm_visits.append(visit)
 
-    def _note_voided(self, number: int, time: float) -> None:
-        """Count a void impression: it takes a number, and nothing else."""
-        self.counts.voided += 1
-        self._go_on(number, time, VOIDED)
-        self.noted += 1
-
     def _go_on(self, number: int, time: float, outcome: Outcome) -> None:
         self.ranker.made = number + 1
         self.outcomes.append(outcome)
@@ -424,7 +418,9 @@ class QueryLearner:
             if event.number not in void or event.outcome == MOVED:
                 self.note(event)
             elif event.outcome == WAITING:
-                self._note_voided(event.number, event.time)
+                self.counts.voided += 1  # it takes a number, and nothing else
+                self._go_on(event.number, event.time, VOIDED)
+                self.noted += 1
         self.arm_visits.clear()  # they were counted when they came
 
 

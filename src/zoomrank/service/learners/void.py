@@ -70,19 +70,19 @@ class VoidService:
 
         async def make_anew() -> bool:
             log = [event for _, event in await asyncio.to_thread(self._store.read.events, learner)]
-            void = self._lines(learner, log, numbers)
+            known = {event.number for event in log if event.outcome == VOIDED}
+            shown = {event.number: event for event in log if event.outcome == WAITING}
+            new, now = (set(numbers) & shown.keys()) - known, round(self._now(), 3)
+            void = [Event(learner, number, now, VOIDED, None) for number in sorted(new)]
             anew = await asyncio.to_thread(self._made_of, served, learner, [*log, *void])
             self._learner_events.learners.keep(key, anew)
             for event in void:
                 self._learner_events.write(served, event)
-            new = {event.number for event in void}
-            shown = {event.number: event for event in log if event.outcome == WAITING}
             for event in counted(log):
                 if event.number in new:
                     self._learner_events.discount(served, event, shown[event.number])
-            self._learner_events.learners.write(
-                anew
-            )  # after the void events, so that reading this snapshot needs none of them
+            # After the void events, so that reading this snapshot needs none of them.
+            self._learner_events.learners.write(anew)
             self._learner_events.tell(served, anew)
             return True
 
@@ -94,13 +94,6 @@ class VoidService:
         made = begun(self._store.read, served, learner)
         made.replay(log)
         return made
-
-    def _lines(self, learner: int, log: list[Event], numbers: Collection[int]) -> list[Event]:
-        """Return the events that void some impressions, if the log still has them."""
-        known = {event.number for event in log if event.outcome == VOIDED}
-        there = {event.number for event in log if event.outcome == WAITING}
-        now = round(self._now(), 3)
-        return [Event(learner, number, now, VOIDED, None) for number in sorted((set(numbers) & there) - known)]
 
     async def remove(self, served: ServedCollection, query: str, most: int | None = None) -> bool:
         """Remove a query with its learner and log, if it has at most `most` impressions; return whether it was

@@ -215,7 +215,8 @@ class Database(ABC):
                     yield cursor
                     cursor.execute("COMMIT")
                 except BaseException:
-                    self._roll_back()
+                    with suppress(*self.failures):  # the transaction is over already, or the connection is
+                        self.writer.cursor().execute("ROLLBACK")
                     raise
             except self.failures as error:
                 self.away = True
@@ -240,10 +241,6 @@ class Database(ABC):
     def many(self, cursor: Any, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
         """Execute the same statement for each row."""
         cursor.executemany(self.sql(statement), rows)
-
-    def _roll_back(self) -> None:
-        with suppress(*self.failures):  # the transaction is over already, or the connection is
-            self.writer.cursor().execute("ROLLBACK")
 
     def _renew_writer(self) -> None:
         """Replace a lost writing connection; the caller has the lock."""
