@@ -5,7 +5,7 @@ BIN := .venv/bin
 WORKERS ?= auto
 
 # Exact versions, except on Python 3.10, which many packages have left behind: there pip chooses. Errors are shown;
-# warnings would be about somebody else's package index.
+# warnings would be about the package index.
 PINNED = import sys; sys.version_info < (3, 11) or print("--constraint constraints.txt")
 INSTALL = $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check $$($(BIN)/python -c '$(PINNED)')
 
@@ -52,8 +52,8 @@ lint: venv
 
 venv: .venv/.ready   ## everything, also what tests need
 
-# The demo needs four packages; tests need a hundred. hatchling stays in .venv, so that nothing is built with versions
-# that nobody chose. Packages are compiled to bytecode when somebody works here: the demo imports few of their modules.
+# The demo needs four packages; tests need a hundred. hatchling stays in .venv, so that nothing is built with
+# unpinned versions. Packages are compiled to bytecode for tests only: the demo imports few of their modules.
 .venv/.ready-demo: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; v >= (3, 10) or sys.exit("zoomrank needs Python 3.10 or newer; this is %d.%d. Try: make PYTHON=python3.12 ..." % v)'
 	@echo 'Installing NumPy, SciPy and Numba into .venv: half a minute, once.'
