@@ -159,7 +159,7 @@ EVERYTHING = """
 import time
 start = time.perf_counter()
 import zoomrank as zr
-from zoomrank.rankers.ranker_file import RANKERS
+from zoomrank.rankers.registry import RANKERS
 tree = zr.DocumentTree.exponential(depth=6)
 users = zr.users.two_peaks(tree, seed=1)
 for kind in RANKERS.values():

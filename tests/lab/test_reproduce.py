@@ -71,7 +71,7 @@ CLUSTER = (
     + """
 if __name__ == "__main__":
     from ray.cluster_utils import Cluster
-    from zoomrank.lab.sweep import runner_named
+    from zoomrank.lab.sweep import make_runner
 
     cluster = Cluster(
         initialize_head=True,
@@ -79,7 +79,7 @@ if __name__ == "__main__":
     )
     try:
         cluster.add_node(num_cpus=1, node_ip_address="127.0.0.1")
-        place = runner_named("ray", address=cluster.address)
+        place = make_runner("ray", address=cluster.address)
         assert place.workers == 2
         settings = experiment("diary").settings(instances=3)
         away = rows(place.finish(settings))
@@ -98,13 +98,13 @@ HERE = (
     + """
 if __name__ == "__main__":
     import ray
-    from zoomrank.lab.sweep import runner_named
+    from zoomrank.lab.sweep import make_runner
 
-    place = runner_named("ray", workers=2)
+    place = make_runner("ray", workers=2)
     assert place.workers == 2
     settings = experiment("diary").settings(["well"], instances=2)
     away = rows(place.finish(settings))
-    another = runner_named("ray")  # while the first is there, both use it
+    another = make_runner("ray")  # while the first is there, both use it
     another.close()
     assert ray.is_initialized()
     place.close()

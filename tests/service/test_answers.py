@@ -40,7 +40,9 @@ class Visit:
     ) -> str:
         named = ([self.ids[slot] for slot in some] for some in (clicked, disliked, purchased))
         clicks, dislikes, purchases = named
-        return await self.engine.answer(self.name, ImpressionFeedback(clicks, left, looked_at, dislikes, purchases))
+        return await self.engine.record_feedback(
+            self.name, ImpressionFeedback(clicks, left, looked_at, dislikes, purchases)
+        )
 
 
 NO = [0, 0, 0, 0]  # clicks
@@ -250,11 +252,11 @@ async def test_what_was_not_shown_is_refused_and_nothing_is_noted(sqlite: Place)
             ImpressionFeedback(),
         ):
             with pytest.raises(UnprocessableError):
-                await engine.answer(visit.name, answer)
+                await engine.record_feedback(visit.name, answer)
         assert by_word(engine.outcomes[shop.id]) == {"shown": 1}
         assert await visit.say(left=True) == "learned"
         with pytest.raises(UnprocessableError):
-            await engine.answer(visit.name, ImpressionFeedback(["nowhere"]))
+            await engine.record_feedback(visit.name, ImpressionFeedback(["nowhere"]))
 
 
 async def test_over_http(sqlite: Place) -> None:

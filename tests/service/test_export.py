@@ -42,14 +42,14 @@ async def lived(engine: Engine, clock: Clock, shop: ServedCollection) -> list[tu
         shown.append((name, [one["id"] for one in documents]))
         clock.pass_by(1)
     (one, ids), (two, _), *_ = shown
-    await engine.answer(one, ImpressionFeedback([ids[2], ids[1]], looked_at=3, disliked=[ids[0]]))
-    await engine.answer(one, ImpressionFeedback(purchased=[ids[1]]))
-    await engine.answer(two, ImpressionFeedback(left=True, looked_at=2))
+    await engine.record_feedback(one, ImpressionFeedback([ids[2], ids[1]], looked_at=3, disliked=[ids[0]]))
+    await engine.record_feedback(one, ImpressionFeedback(purchased=[ids[1]]))
+    await engine.record_feedback(two, ImpressionFeedback(left=True, looked_at=2))
     await engine.seen(shown[2][0])
-    await engine.answer(shown[3][0], ImpressionFeedback.of_click(shown[3][1][0]))
+    await engine.record_feedback(shown[3][0], ImpressionFeedback.of_click(shown[3][1][0]))
     await engine.void(shop, ImpressionFilter(since=clock() - 5, until=clock() - 4))
     clock.pass_by(60)
-    await engine.answer(shown[7][0], ImpressionFeedback(disliked=[shown[7][1][1]]))
+    await engine.record_feedback(shown[7][0], ImpressionFeedback(disliked=[shown[7][1][1]]))
     await engine.housekeep()
     return shown
 

@@ -26,7 +26,7 @@ async def exported_log(place: Place, file: Path, explore: float) -> ImpressionLo
             name, documents = await engine.rank(shop, "query")
             ids = [one["id"] for one in documents]
             liked = next((one for one in ids if rng.random() < earns(places[one])), None)
-            await engine.answer(name, ImpressionFeedback.of_click(liked))
+            await engine.record_feedback(name, ImpressionFeedback.of_click(liked))
         file.write_bytes((await client.get("/v1/collections/shop/export")).content)
     return read_log(file)
 

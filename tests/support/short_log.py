@@ -27,13 +27,15 @@ async def visits(engine: Engine, shop: ServedCollection, clock: Clock, random_: 
         if clicked and random_.random() < 0.5:  # something that was clicked before is bought
             name, bought = clicked.pop()
             with contextlib.suppress(ExpiredError, VoidedError):
-                await engine.answer(name, ImpressionFeedback(purchased=[bought]))
+                await engine.record_feedback(name, ImpressionFeedback(purchased=[bought]))
         clock.pass_by(random_.choice((20.0, 900.0, 3600.0)))
         name, documents = await engine.rank(shop, random_.choice(QUERIES))
         fate = random_.random()
         if fate < 0.5:
             ids = [one["id"] for one in random_.sample(documents, 2)]
-            await engine.answer(name, ImpressionFeedback(ids[:1], looked_at=random_.randint(0, 3), disliked=ids[1:]))
+            await engine.record_feedback(
+                name, ImpressionFeedback(ids[:1], looked_at=random_.randint(0, 3), disliked=ids[1:])
+            )
             if fate < 0.25:
                 clicked.append((name, ids[0]))
         elif fate < 0.7:

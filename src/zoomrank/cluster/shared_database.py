@@ -1,6 +1,7 @@
 """`SharedDatabase`: a PostgreSQL database into which several replicas write, each into partitions that it owns.
 
-Every transaction checks, before it ends, that this replica still holds the leases on the partitions that it writes.
+Every transaction that writes checks first that this replica holds the leases on its partitions, and keeps them until it
+ends.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from zoomrank.service.storage.events import ABANDONED, LONG_AGO, EventTags
 from zoomrank.service.storage.store import Store
 from zoomrank.types import Array
 
-# `ImportedLog`: an uploaded click log of another ranker: checked, counted, and read visit by visit.
+# The uploaded log: checked, counted, and read visit by visit.
 
 HELD_OUT = 10  # the last 1 in 10 visits
 _PIECE = 2**20

@@ -215,16 +215,16 @@ class Engine:
 
     async def feedback(self, name: str, clicked: DocumentId | None) -> str:
         """Learn that a document of an impression was clicked, or that none was: the simplest feedback."""
-        return await self.answer(name, ImpressionFeedback.of_click(clicked))
+        return await self.record_feedback(name, ImpressionFeedback.of_click(clicked))
 
-    async def answer(self, name: str, answer: ImpressionFeedback) -> str:
+    async def record_feedback(self, name: str, answer: ImpressionFeedback) -> str:
         """Learn the feedback on an impression; returns "learned", or "noted" until more is known, or
         "repeated".
         """
         served, learner, number = await self._impression(name)
         before = learner.outcome_of(number)
         if before != WAITING:
-            return await self._answer_later(name, answer, before)
+            return await self._record_later(name, answer, before)
         ranking = learner.shown_at(number)
         acts = answer.acts(served.version.ids(ranking.shown[0]))
         events = learner.answer(number, acts, answer.left, self.now(), ranking)
@@ -260,7 +260,7 @@ class Engine:
             raise ExpiredError(f"This impression has expired: feedback is taken for {within:g} seconds.")
         return served, learner, impression.number
 
-    async def _answer_later(self, name: str, answer: ImpressionFeedback, before: Outcome) -> str:
+    async def _record_later(self, name: str, answer: ImpressionFeedback, before: Outcome) -> str:
         """Take feedback on an impression that has had some: it may be repeated, or add what teaches nothing more."""
         _check_open(before)
         async with self._one_at_a_time.setdefault(name, asyncio.Lock()):
@@ -279,7 +279,7 @@ class Engine:
                     self.learner_events.append(served, learner, learner.remember(number, note, self.now()))
                 await self.write_queue.wait_durable()
                 return "noted" if notes else "repeated"
-        return await self.answer(name, answer)
+        return await self.record_feedback(name, answer)
 
     async def propensities(self, name: str) -> list[float | None]:
         """Return the probability of each document of an impression in its slot, given those above; None if unknown."""

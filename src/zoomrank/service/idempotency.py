@@ -44,8 +44,8 @@ class IdempotencyKeys:
     def __init__(self, context: EngineContext) -> None:
         self._store, self._ownership, _, self._steady = context
         self._answered: OrderedDict[bytes, AnsweredRequest] = OrderedDict()
-        self._coming: dict[bytes, tuple[bytes, asyncio.Task[Event | AnsweredRequest]]] = {}
-        self._unsure: dict[bytes, float] = {}  # failed requests whose write may have succeeded: until when
+        self._in_flight: dict[bytes, tuple[bytes, asyncio.Task[Event | AnsweredRequest]]] = {}
+        self._unknown_outcome: dict[bytes, float] = {}  # failed requests whose write may have succeeded: until when
 
     def start(self) -> None:
         """Read the requests of late from the log."""
@@ -66,19 +66,21 @@ class IdempotencyKeys:
     async def once(self, request: bytes, ask: Callable[[], Awaitable[Event]]) -> Event | AnsweredRequest:
         """Run `ask`, or return the earlier response if the same request came before under its key."""
         key = request[:_KEY]
-        while key in self._coming:
-            _check(self._coming[key][0], request)
-            await asyncio.wait({self._coming[key][1]})
+        while key in self._in_flight:
+            _check(self._in_flight[key][0], request)
+            await asyncio.wait({self._in_flight[key][1]})
         self._forget()
-        answering = asyncio.create_task(self._answer(key, request, ask))
+        answering = asyncio.create_task(self._respond(key, request, ask))
         # Retrieved, since no caller may be left to do so.
         answering.add_done_callback(lambda done: done.cancelled() or done.exception())
-        self._coming[key] = (request, answering)
+        self._in_flight[key] = (request, answering)
         return await asyncio.shield(answering)  # a caller that disconnects may retry and must get this response
 
-    async def _answer(self, key: bytes, request: bytes, ask: Callable[[], Awaitable[Event]]) -> Event | AnsweredRequest:
+    async def _respond(
+        self, key: bytes, request: bytes, ask: Callable[[], Awaitable[Event]]
+    ) -> Event | AnsweredRequest:
         try:
-            if key in self._unsure:
+            if key in self._unknown_outcome:
                 await self._find(key)
             if key in self._answered:
                 _check(self._answered[key].request, request)
@@ -88,12 +90,12 @@ class IdempotencyKeys:
             except NotOwnerError:  # nothing was started
                 raise
             except StorageError:
-                self._unsure[key] = self._steady() + KEPT_FOR
+                self._unknown_outcome[key] = self._steady() + KEPT_FOR
                 raise
             self._remember(request, event)
             return event
         finally:
-            del self._coming[key]
+            del self._in_flight[key]
 
     def _remember(self, request: bytes | None, event: Event) -> None:
         if request is not None:
@@ -106,7 +108,7 @@ class IdempotencyKeys:
             request = _request_of(event)
             if request is not None and request[:_KEY] == key:
                 self._remember(request, event)
-        self._unsure.pop(key, None)
+        self._unknown_outcome.pop(key, None)
 
     def _forget(self) -> None:
         """Forget expired requests."""
@@ -116,8 +118,8 @@ class IdempotencyKeys:
             if oldest.until > now and len(self._answered) <= MOST_KEPT:
                 break
             self._answered.popitem(last=False)
-        while self._unsure and next(iter(self._unsure.values())) <= now:
-            del self._unsure[next(iter(self._unsure))]
+        while self._unknown_outcome and next(iter(self._unknown_outcome.values())) <= now:
+            del self._unknown_outcome[next(iter(self._unknown_outcome))]
 
 
 def _request_of(event: Event) -> bytes | None:

@@ -64,7 +64,7 @@ class WriteQueue:
         """True if no write is running, so the store has everything outside the batch."""
         return self._writing is None
 
-    # Adding to the batch: its rows may also be added to directly. Call `written` or `flush` afterwards.
+    # Adding to the batch: its rows may also be added to directly. Call `wait_durable` or `flush` afterwards.
 
     def append(self, collection: int, event: Event) -> None:
         """Append an event to the log, and to its collection's counts."""

@@ -1,4 +1,4 @@
-"""Data for the page: collections, queries, explanations of rankings, and activity over time."""
+"""Data for the page: collections, their documents and tree, queries, explanations of rankings, activity over time."""
 
 from __future__ import annotations
 

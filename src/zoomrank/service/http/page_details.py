@@ -1,4 +1,5 @@
-"""Details for the page: explanations of a ranking, learning curves, searches for documents, queries of a document.
+"""Details for the page: explanations of a ranking, learning curves, searches for documents,
+queries of a document, and the part of a tree that visitors have shaped.
 
 An explanation says in one or two sentences why this document is shown, given those above it. What was seen of a
 document in its slot was seen by visitors who had skipped whatever was above it then. The estimate uses more than that:

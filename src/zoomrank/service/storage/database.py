@@ -27,7 +27,7 @@ from zoomrank.service.storage.ownership import COORDINATOR
 # | arm_visits | outcomes of visitors who count in an experiment, per arm and minute of arrival |
 # | visitors | visitors counted in an experiment, appended unsorted (sorted, each insert would touch another page) |
 # | editions | versions of a catalogue: the changes, and the digest of its file where that is kept |
-# | contents | files of catalogue versions, in chunks; without a digest in `versions` a file is incomplete |
+# | contents | files of catalogue versions, in chunks; without a digest in `editions` a file is incomplete |
 # | learners | the query of each learner, its path or vector, and counts for lists (which may lag behind) |
 # | snapshots | the newest of each learner |
 # | bases | state of each learner whose oldest events were removed, as of that point |

@@ -1,4 +1,5 @@
-"""`StoreSnapshot`: a store as it was at one moment, to read only, while a service may go on writing into it.
+"""`StoreSnapshot`: a store as it was at one moment, to read only, while a service may go on writing into it; and
+opening a store by its folder or address.
 
 Everything is read in one transaction. It takes no lock, and no writer waits for it.
 """

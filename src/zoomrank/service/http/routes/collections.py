@@ -1,4 +1,4 @@
-"""Routes that create collections from documents or a file, and list them."""
+"""Routes of collections: create and list them, list and search their documents, and change these."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routes of experiments: start, results, stop, and promotion of an arm."""
+"""Routes of experiments (start, results, stop, promotion of an arm), and of copies of learners to try things with."""
 
 from __future__ import annotations
 

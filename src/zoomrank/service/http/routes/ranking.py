@@ -37,7 +37,7 @@ def add_ranking(api: FastAPI, engine: Engine) -> list[FastRoute]:
         """Send feedback on a ranking: clicks or none, purchases, dislikes, how far down the visitor looked. The same
         feedback may be sent twice.
         """
-        return {"impression": asked.impression, "status": await engine.answer(asked.impression, asked.answer)}
+        return {"impression": asked.impression, "status": await engine.record_feedback(asked.impression, asked.answer)}
 
     async def seen(asked: schema.SeenRequest) -> Any:
         """Report that a ranking is on the visitor's screen; needed where `no_feedback` is `unseen`."""
@@ -66,6 +66,6 @@ def add_ranking(api: FastAPI, engine: Engine) -> list[FastRoute]:
 async def _taken(engine: Engine, one: schema.FeedbackRequest) -> dict[str, Any]:
     """Return the result of one item of a batch."""
     try:
-        return {"impression": one.impression, "status": await engine.answer(one.impression, one.answer)}
+        return {"impression": one.impression, "status": await engine.record_feedback(one.impression, one.answer)}
     except ServiceError as error:
         return {"impression": one.impression, "error": error.code, "message": str(error)}

@@ -1,4 +1,4 @@
-"""Route of exports: impressions and their outcomes, as a stream."""
+"""Routes of logs: exports of impressions and their outcomes as a stream, and imports of click logs."""
 
 from __future__ import annotations
 
