@@ -66,7 +66,6 @@ SHARED: dict[str, Shared] = {  # learners whose slots are one, and their paramet
     ),
     "PathZooming uncorrelated": (PathZooming, paths, {"correlated": False}),
     "PathZooming patient": (PathZooming, paths, {"patience": 15}),
-    "PathZooming without exchange": (PathZooming, paths, {"exchange": False}),
     "PathZooming sure": (PathZooming, paths, {"confidence": 0.02, "growth": 0.1, "optimism": 0.0}),
     "ExploreThenCommit": (ExploreThenCommit, explorers, {"looks": 1}),
     "ExploreThenCommit patient": (ExploreThenCommit, explorers, {"looks": 4}),
@@ -220,7 +219,7 @@ def visit_both(slow: reference.Ranked, fast: Ranked, mean: Array, rng: np.random
 
 
 @pytest.mark.parametrize("shape", LIKENESS)
-def test_same_exchanges_as_the_literal_twin(shape: str) -> None:
+def test_same_choices_as_the_literal_twin_near_a_peak(shape: str) -> None:
     """For thousands of visits to a world with one good corner; some visitors may see some documents only."""
     tree, slots = LIKENESS[shape], 4
     plain = twin_tree(tree)
@@ -230,7 +229,6 @@ def test_same_exchanges_as_the_literal_twin(shape: str) -> None:
     mean = np.where(np.arange(len(tree)) < len(tree) // 3, 0.3 + 0.4 * rng.random(len(tree)), 0.02)
     for _ in range(2000):
         visit_both(slow, fast, mean, rng)
-    assert paths.exchanges > 20
     assert paths.passed_down > 10
 
 

@@ -79,7 +79,7 @@ def literal(ranker: zr.ZoomRank, visits: int) -> tuple[list[int], Array]:
 
 @pytest.mark.parametrize("visits", [10, 30, 60])
 def test_shares_and_costs_are_those_of_a_literal_dry_run(visits: int) -> None:
-    ranker = taught(visits, exchange=False)
+    ranker = taught(visits)
     trials, costs = literal(ranker, 50)
     forecast = ranker.forecast(visits=50)
     assert [slot.share for slot in forecast.slots] == [trial / 50 for trial in trials]
@@ -89,12 +89,6 @@ def test_shares_and_costs_are_those_of_a_literal_dry_run(visits: int) -> None:
     for slot in forecast.slots:
         assert sum(one.visits for one in slot.tried) <= slot.share * 50 + 1e-9
         assert bool(slot.tried) == (slot.share > 0)
-
-
-def test_shares_with_exchanges() -> None:
-    ranker = taught(150)
-    trials, _ = literal(ranker, 50)
-    assert [slot.share for slot in ranker.forecast(visits=50).slots] == [trial / 50 for trial in trials]
 
 
 def test_a_fresh_ranker_tries_everywhere() -> None:

@@ -5,7 +5,6 @@ the same.
 """
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from typing import Any, Protocol
@@ -44,11 +43,6 @@ class Tree:
     def distance(self, x: int, y: int) -> float:
         theirs = set(self.path(self.leaves[y]))
         return self.width[next(node for node in self.path(self.leaves[x]) if node in theirs)]
-
-    def distance_in_steps(self, x: int, y: int) -> int:
-        """How many steps above x the smallest node is that holds both."""
-        theirs = set(self.path(self.leaves[y]))
-        return next(step for step, node in enumerate(self.path(self.leaves[x])) if node in theirs)
 
     def ancestor(self, document: int, depth: int) -> int:
         """The node above a document at this depth; the document itself if it lies higher."""
@@ -510,15 +504,11 @@ class Ranked:
         shown: list[int] = []
         picks: list[int] = []
         chances: list[float] = []
-        nodes: list[int] = []
         for slot in range(len(self.learners)):
-            document, pick, chance, node = self.choose(slot, shown, self.rng)
+            document, pick, chance, _ = self.choose(slot, shown, self.rng)
             shown.append(document)
             picks.append(pick)
             chances.append(chance)
-            nodes.append(node)
-        if isinstance(self.learners[0], PathSlot) and not self.duplicates:
-            self.learners[0].paths.exchange(shown, picks, nodes, self.certain(shown))
         return shown, picks, chances
 
     def odds(self, slot: int, shown: list[int]) -> dict[int, Fraction]:
@@ -534,11 +524,6 @@ class Ranked:
 
     def _document(self, node: int, shown: list[int], rng: np.random.Generator) -> int:
         return self.drawn(node, shown, rng)[0]
-
-    def certain(self, shown: list[int]) -> Callable[[int], bool]:
-        """Whether chance had nothing to do with what was chosen for slots down to this one."""
-        chosen = [*shown]
-        return lambda low: all(len(self.odds(slot, chosen[:slot])) == 1 for slot in range(low + 1))
 
     def learn(self, shown: list[int], picks: list[int], chances: list[float], click: int) -> None:
         for slot, learner in enumerate(self.learners[: click + 1]):
@@ -560,14 +545,12 @@ class PathZooming(Visits):
         optimism: float = 0.125,
         borrow: float = 30.0,
         prior: float = 4.0,
-        margin: float = 0.1,
         correlated: bool = True,
         patience: int = 1,
-        exchange: bool = True,
     ) -> None:
         super().__init__(tree, slots, patience)
-        self.prior, self.margin, self.exchanging = prior, margin, exchange
-        self.exchanges = self.passed_down = 0
+        self.prior = prior
+        self.passed_down = 0
         self.confidence, self.growth, self.optimism, self.borrow = confidence, growth, optimism, borrow
         self.correlated = correlated
         nodes = range(len(tree.parent))
@@ -576,15 +559,34 @@ class PathZooming(Visits):
         self.want = dict.fromkeys(self.known, 0.0)  # of visits, as passed down to the children
         self.due = dict.fromkeys(nodes, 0)
 
-    def evidence(self, u: int, i: int) -> tuple[float, float]:
-        """Own visits and clicks, and those of other slots, but at most `borrow` of them."""
-        plays, clicks = float(self.n[u, i]), float(self.r[u, i])
-        others = self.total(u) - plays
+    def own(self, above: list[int]) -> tuple[int, ...]:
+        """The leaves of the documents above that are told apart from all others."""
+        leaves = dict.fromkeys(self.tree.leaves[x] for x in above)
+        return tuple(leaf for leaf in leaves if self.tree.parent[leaf] in self.apart)
+
+    def evidence(self, u: int, i: int, without: tuple[int, ...] = (), share: float = 1.0) -> tuple[float, float]:
+        """Own visits and clicks, and those of other slots, but at most `borrow` of them, and a share of their clicks;
+        without the visits of some leaves.
+        """
+        plays, clicks = (float(c[u, i] - sum(c[x, i] for x in without)) for c in (self.n, self.r))
+        total, gains = (float(c(u) - sum(map(c, without))) for c in (self.total, self.gains))
+        others = total - plays
         if others > 0:
             lent = min(self.borrow, others)
-            clicks += lent * (self.gains(u) - clicks) / others
+            clicks += share * lent * (gains - clicks) / others
             plays += lent
         return plays, clicks
+
+    def evidence_given(self, u: int, i: int, above: list[int]) -> tuple[float, float]:
+        """What counts below skipped documents: theirs does not, but each is `prior` visits without a click; and what
+        other slots lend is mostly about the same visitors, unless at the top.
+        """
+        held = [x for x in above if x in self.tree.below(u)]
+        near = bool(held) and u != 0
+        if u != 0 and not held:
+            near = self.tree.parent[u] != 0
+        plays, clicks = self.evidence(u, i, self.own(held), 0.25 if near else 1.0)
+        return plays + self.prior * len(held), clicks
 
     @staticmethod
     def log(visits: float) -> float:
@@ -594,11 +596,12 @@ class PathZooming(Visits):
             digits, doublings = digits // 16, doublings + 4
         return float(np.log(max(digits, 1))) + math.log(2) * doublings
 
-    def believed(self, u: int, i: int) -> tuple[float, float]:
-        """The evidence, and `prior` visits that went as the parent's did."""
-        plays, clicks = self.evidence(u, i)
+    def believed(self, u: int, i: int, above: list[int] | None = None) -> tuple[float, float]:
+        """The evidence, and `prior` visits that went as the parent's did; given what is above, if that matters."""
+        find = self.evidence if above is None else partial(self.evidence_given, above=above)
+        plays, clicks = find(u, i)
         if u != 0:
-            around, gained = self.evidence(self.tree.parent[u], i)
+            around, gained = find(self.tree.parent[u], i)
             plays += self.prior
             clicks += self.prior * gained / max(around, 1)
         return plays, clicks
@@ -608,23 +611,40 @@ class PathZooming(Visits):
         a = c / plays
         return min(1.0, mean + a + math.sqrt(a * a + 2 * mean * a))
 
-    def in_want(self, u: int, i: int) -> float:
+    def in_want(self, u: int, i: int, above: list[int] | None = None) -> float:
         """How much it is in want of visits, by itself and with its parent."""
-        plays, _ = self.believed(u, i)
+        plays, _ = self.believed(u, i, above)
         if plays < 1:
             return 0.0
         parent = self.tree.parent[u] if u else 0
-        around, _ = self.evidence(parent, i)
+        around, _ = self.evidence(parent, i) if above is None else self.evidence_given(parent, i, above)
         part = self.log(len(self.tree.below(parent))) - self.log(len(self.tree.below(u))) - math.log(2)
         shared = max(0.0, self.want[parent, i] - math.log(4)) if u else 0.0
         return max(0.0, self.log(around) - self.log(plays) - part + shared)
 
-    def index(self, u: int, i: int) -> float:
-        plays, clicks = self.believed(u, i)
+    def index(self, u: int, i: int, above: list[int] | None = None) -> float:
+        plays, clicks = self.believed(u, i, above)
         if plays < 1:
             return math.inf
-        c = self.confidence * ((i + 1) / self.slots) * (1 + self.growth * self.in_want(u, i))
-        return (1 - self.margin) * (self.upper(clicks / plays, plays, c) + self.optimism * self.tree.width[u])
+        c = self.confidence * (1 + self.growth * self.in_want(u, i, above))
+        return self.upper(clicks / plays, plays, c) + self.optimism * self.tree.width[u]
+
+    def near(self, u: int, above: list[int]) -> bool:
+        """Whether it, or else its parent, holds a document above."""
+        around = self.tree.below(self.tree.parent[u] if u else 0)
+        return self.correlated and any(x in around for x in above)
+
+    def hope(self, u: int, i: int, above: list[int]) -> float:
+        """What is known, and not more than what is above allows."""
+        return min(self.known[u, i], self.index(u, i, above)) if self.near(u, above) else self.known[u, i]
+
+    def seen(self, u: int, i: int, above: list[int]) -> float:
+        """The mean of a single document, and not more than what is above allows."""
+        mean = self.mean[u, i]
+        if mean >= 0 and self.near(u, above) and not set(above) & set(self.tree.below(u)):
+            plays, clicks = self.believed(u, i, above)
+            mean = min(mean, clicks / plays)
+        return mean
 
     def look_again(self, u: int, i: int) -> None:
         self.known[u, i] = float(np.float32(self.index(u, i)))
@@ -656,14 +676,14 @@ class PathZooming(Visits):
         """The best mean, under the cap, of an eligible document that is told apart; -1 if there is none below."""
         if self.children(u):
             return max(self.record(child, i, above) for child in self.children(u))
-        return min(self.mean[u, i], self.cap(u, above)) if self.tree.eligible(u) else -1.0
+        return min(self.seen(u, i, above), self.cap(u, above)) if self.tree.eligible(u) else -1.0
 
     def value(self, u: int, i: int, above: list[int]) -> float:
         """The best document below: by its record, or the worst of what it, its ancestors from u on, the cap allow."""
         if not self.tree.eligible(u):
             return -1.0
         below = [self.value(child, i, above) for child in self.children(u)]
-        hope = min(self.known[u, i], max(below) if below else self.cap(u, above))
+        hope = min(self.hope(u, i, above), max(below) if below else self.cap(u, above))
         return max(self.record(u, i, above), hope)
 
     def select(self, i: int, above: list[int], rng: np.random.Generator) -> tuple[int, float]:
@@ -683,25 +703,6 @@ class PathZooming(Visits):
                     self.want[u, slot] = float(np.float32(self.in_want(u, slot)))
                     self.look_below(u, slot)
 
-    def exchange(self, shown: list[int], picks: list[int], nodes: list[int], certain: Callable[[int], bool]) -> None:
-        """A document that does well below one that is like it takes the other's place, if chance had no say so far."""
-        for low in range(1, len(shown)) if self.exchanging else []:
-            near = [self.tree.distance_in_steps(shown[low], shown[slot]) for slot in range(low)]
-            high = near.index(min(near))
-            y, x = nodes[low], nodes[high]
-            own = [slot for slot in (low, high) if shown[slot] == picks[slot] and not self.tree.children[nodes[slot]]]
-            if own == [low, high] and self.n[y, low] >= 8:
-                p, q = self.mean[x, high], self.r[y, low] / self.n[y, low]
-                alike = self.tree.distance(shown[low], shown[high]) < p
-                open_yet = self.n[y, high] == 0 or (
-                    self.n[y, high] < self.n[y, low]
-                    and self.upper(self.r[y, high] / self.n[y, high], self.n[y, high], 1.0) > p
-                )
-                if alike and q * (1 - p) > self.margin * p and open_yet and certain(low):
-                    self.exchanges += 1
-                    for row in (shown, picks, nodes):
-                        row[low], row[high] = row[high], row[low]
-
     def each(self) -> list[Learner]:
         """One face per slot."""
         return [PathSlot(self, i) for i in range(self.slots)]
@@ -718,10 +719,12 @@ class LoanZooming(PathZooming):
         self.score, self.weight = (dict.fromkeys(range(len(tree.parent)), 0.0) for _ in range(2))
         self.faith = dict.fromkeys(range(len(tree.parent)), 0.0)
 
-    def evidence(self, u: int, i: int) -> tuple[float, float]:
-        plays, clicks = super().evidence(u, i)
+    def evidence(self, u: int, i: int, without: tuple[int, ...] = (), share: float = 1.0) -> tuple[float, float]:
+        plays, clicks = super().evidence(u, i, without, share)
         visits, clicked = self.lent[u, i]
-        return plays + self.faith[u] * visits, clicks + self.faith[u] * clicked
+        for x in without:
+            visits, clicked = visits - self.lent[x, i][0], clicked - self.lent[x, i][1]
+        return plays + self.faith[u] * max(visits, 0.0), clicks + self.faith[u] * max(clicked, 0.0)
 
     def told(self) -> list[int]:
         """All that is told apart, in the order in which it was."""

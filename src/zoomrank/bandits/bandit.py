@@ -97,6 +97,7 @@ class Bandit(ABC):
     needs_horizon: bool = False  # requires the number of visits
     setting_names: tuple[str, ...] = ()  # attributes that are its `settings`
     not_saved: frozenset[str] = frozenset(TreeView._fields)  # parts of the state that a file does not need
+    derived: frozenset[str] = frozenset()  # parts of the state that follow from the others
 
     def __init__(self, tree: DocumentTree, seed: Seed = None) -> None:
         self.tree = tree
@@ -122,6 +123,9 @@ class Bandit(ABC):
         the bandit does not keep records.
         """
         return None
+
+    def recompute(self, state: Any) -> None:  # noqa: B027  (most bandits derive nothing)
+        """Recompute the `derived` arrays from the others, in a state that an earlier version has saved."""
 
     def larger(self, state: Any) -> Any:
         """Return the same state with more room; called only after `roomy` returned False."""

@@ -1,4 +1,4 @@
-"""Kernel interface of a one-slot learner: seven functions, registered by each type of state; and propensities.
+"""Kernel interface of a one-slot learner: six functions, registered by each type of state; and propensities.
 
 Kernels treat all learners alike; the ranker never asks for the type. One state holds the learners of all slots of a
 ranker; `shown[:above]` are the documents above the slot, a context that context-free learners ignore.
@@ -11,7 +11,6 @@ ranker; `shown[:above]` are the documents above the slot, a context that context
 - `odds(state, slot, shown, above, document)` is the probability that it chooses the strategy that holds a document, the
   node of that strategy where this is above 0, and whether it is `sure` that no strategy is chosen all of whose
   documents, eligible or not, are above;
-- `arrange(state, shown, pick, strategy, chance)` may reorder the documents of a complete ranking;
 - `roomy(state)` returns whether the arrays have room for one more visit; Python enlarges them, kernels cannot.
 
 The *propensity* of a document is its probability in a slot, given the documents above. Only ties and draws inside a
@@ -69,7 +68,6 @@ subtree = _kernel("subtree")
 update = _kernel("update")
 reset = _kernel("reset")
 odds = _kernel("odds")
-arrange = _kernel("arrange")
 roomy = _kernel("roomy")
 
 
@@ -81,10 +79,6 @@ def _goes_on(state: Any, slot: Scalar, horizon: Scalar) -> None:
     pass
 
 
-def _as_it_is(state: Any, shown: Array, pick: Array, strategy: Array, chance: Array) -> None:
-    pass
-
-
 def _always(state: Any) -> Scalar:
     return len(state.leaf) > 0
 
@@ -92,7 +86,6 @@ def _always(state: Any) -> Scalar:
 _DEFAULTS: dict[str, Callable[..., Any]] = {
     "subtree": _own_leaf,
     "reset": _goes_on,
-    "arrange": _as_it_is,
     "roomy": _always,
 }
 
@@ -101,8 +94,7 @@ def register(state: Any, **kernels: Callable[..., Any]) -> None:
     """Register the functions of a state type, compiled into the kernels that call them: `select`, `odds`, `update`, and
     those of the others that are not the default.
 
-    By default a strategy is a document, a learner is never reset, rankings stay as the slots chose them, and there is
-    always room.
+    By default a strategy is a document, a learner is never reset, and there is always room.
     """
     for name, body in {**_DEFAULTS, **kernels}.items():
         _ADD_BODY[name](state)(body)

@@ -71,6 +71,7 @@ class Ranked(SlotBandits):
         super().__init__(bandit, slots, seed=seed, duplicates=duplicates)
         self.name = uuid.uuid4().hex  # identifies this ranker's rankings
         self.made = 0  # rankings
+        self.recomputed = False  # whether an earlier version saved it, so that its bounds were recomputed
         self.answered = FeedbackReceived()
         self.moves: list[Array] = []  # current positions of the documents of each earlier version of the collection
 

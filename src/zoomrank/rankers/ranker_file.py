@@ -9,6 +9,9 @@
 | … | body: the arrays one after another, zlib-compressed |
 | 32 | SHA-256 of everything before |
 
+Path zooming once had two more parameters, `margin` and `exchange`. Its counts mean the same since, its
+bounds do not: a file with these parameters is read without them, and bounds are recomputed from the counts.
+
 The tree is not in the file, since many rankers share one: a tree of `DocumentTree.exponential` is rebuilt from its
 parameters, any other is passed to `load` and must have the same fingerprint.
 """
@@ -41,6 +44,7 @@ VERSION = 1
 PREFIX = struct.Struct("<8sIQ")
 _BANDITS = {name: kind for name, kind in vars(bandits).items() if isinstance(kind, type) and issubclass(kind, Bandit)}
 _OTHER_VERSION = "This ranker was saved by another version of zoomrank with a different {}"
+_EARLIER = ("margin", "exchange")  # parameters of path zooming that are gone
 _EFFORT = 1  # compression level: most of the gain, in a tenth of the time
 
 
@@ -102,6 +106,7 @@ def to_bytes(ranker: Ranked) -> bytes:
             "random": ranker.rng.bit_generator.state,
             "tree": {"fingerprint": ranker.tree.fingerprint, "recipe": ranker.tree.recipe},
             "arrays": described,
+            **({"recomputed": True} if ranker.recomputed else {}),
         }
     ).encode()
     body = zlib.compress(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays.values()), _EFFORT)
@@ -141,11 +146,22 @@ def _restored(header: dict[str, Any], body: bytes, bandit: Bandit) -> Ranked:
     ranker.answered = FeedbackReceived(arrays.pop("answered").tobytes())
     _check_compatible(type(bandit).__name__, arrays, ranker.learned)
     ranker.state = ranker.state._replace(**arrays)
+    ranker.recomputed = header["recompute"] or header.get("recomputed", False)
+    if header["recompute"]:
+        bandit.recompute(ranker.state)
     return ranker
+
+
+def has_same_counts(content: bytes, ranker: Ranked) -> bool:
+    """Return whether a serialised ranker whose bounds an earlier version computed has counted the same as a ranker."""
+    there, here = from_bytes(content, ranker.bandit), ranker.learned
+    same = (np.array_equal(there.learned[name], here[name]) for name in set(here) - ranker.bandit.derived)
+    return there.recomputed and all(same)
 
 
 def _read(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any], bytes]:
     header, end = checked_header(content, MAGIC, VERSION, path)
+    header["recompute"] = any([header["bandit"].pop(name, None) is not None for name in _EARLIER])  # noqa: C419 (all)
     return header, zlib.decompress(content[end:-32])
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.kernel_interface import Feedback, arrange, propensity, roomy, select, subtree, update_slot
+from zoomrank.bandits.kernel_interface import Feedback, propensity, roomy, select, subtree, update_slot
 from zoomrank.bandits.tree_view import chance_to_draw, draw_document
 from zoomrank.compiled import Scalar, compiled, inlined, separate
 from zoomrank.rng import rng_from_handle
@@ -81,18 +81,10 @@ def _choose(
 
 
 @inlined
-def _arrange(state: Any, out: RankingArrays, row: Scalar, duplicates: Scalar) -> None:
-    """Let learners reorder their choices; with duplicates, as in the paper, the order stays."""
-    if not duplicates:
-        arrange(state, out.shown[row], out.pick[row], out.strategy[row], out.chance[row])
-
-
-@inlined
 def rank_row(state: Any, out: RankingArrays, row: Scalar, duplicates: Scalar, rng: np.random.Generator) -> None:
     """Rank without propensities: choose slot by slot, from the top down."""
     for slot in range(out.shown.shape[1]):
         _choose(state, out, row, slot, duplicates, rng)
-    _arrange(state, out, row, duplicates)
 
 
 @inlined
@@ -178,8 +170,6 @@ def rank_rows(state: Any, out: RankingArrays, start: Scalar, how: RankingParamet
             _weigh(state, out.shown[row], out.propensity[row], how)
         else:
             out.propensity[row] = np.nan
-        if how.explore == 0.0 and len(how.lead) == 0:
-            _arrange(state, out, row, how.duplicates)
     return len(out.shown)
 
 

@@ -121,21 +121,9 @@ class SlotBandits:
         [[0.25, 0.5], [0.25, 0.0]]
         """
         rankings = np.ascontiguousarray(shown, np.int64)
-        weights, slots = np.empty(rankings.shape), rankings.shape[1]
-        allowed, how = self._allowed(eligible, slots), self._parameters(explore, None)
-        weigh_rows(self.restricted(allowed), rankings, weights, how)
-        if explore == 0.0:  # documents of deterministic slots may have been swapped
-            certain = self._certain(eligible, slots)
-            weights[:, : len(certain)] = rankings[:, : len(certain)] == certain
+        weights, allowed = np.empty(rankings.shape), self._allowed(eligible, rankings.shape[1])
+        weigh_rows(self.restricted(allowed), rankings, weights, self._parameters(explore, None))
         return weights
-
-    def _certain(self, eligible: Eligible | Iterable[DocumentId] | None, slots: int) -> Array:
-        """Return the documents that all rankings begin with."""
-        twin = copy.copy(self)
-        twin._kernel_rng = KernelRng(np.random.default_rng(0))  # its draws do not matter
-        own = twin.rank_arrays(1, eligible, slots)
-        certain: Array = own.shown[0, : int(np.cumprod(own.propensity[0] == 1.0).sum())]
-        return certain
 
     def _parameters(self, explore: float, lead: Array | None) -> RankingParameters:
         if not 0.0 <= explore <= 1.0:

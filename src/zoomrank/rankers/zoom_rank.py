@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zoomrank.bandits import PathZooming
-from zoomrank.bandits.path_zooming.learner import BORROW, CONFIDENCE, GROWTH, MARGIN, OPTIMISM, PRIOR
+from zoomrank.bandits.path_zooming.learner import BORROW, CONFIDENCE, GROWTH, OPTIMISM, PRIOR
 from zoomrank.rankers.ranked import Ranked
 from zoomrank.rankers.slot_bandits import SLOTS
 from zoomrank.spaces import DocumentTree
@@ -20,8 +20,7 @@ class ZoomRank(Ranked):
     slots : int
         Number of documents in a ranking, from 1 to 60.
     confidence : float
-        Width of the bounds on the click probability in the last slot; above 0. A larger value explores more. Slots
-        above have a share of it, since exploring costs most at the top.
+        Width of the bounds on the click probability; above 0. A larger value explores more.
     growth : float
         Extra width for a subtree that is visited less than its siblings, and for all within it. 0 or more; with 0, a
         subtree that looks poor by bad luck may never be tried again.
@@ -30,17 +29,15 @@ class ZoomRank(Ranked):
     borrow : float
         Most visits that the evidence of the other slots counts for; 0 or more.
     prior : float
-        Number of pseudo-visits, at the click rate of its parent, that a subtree starts with; 0 or more.
-    margin : float
-        Share by which a bound must exceed the best record for a document to be tried; from 0 to below 1.
+        Number of pseudo-visits, at the click rate of its parent, that a subtree starts with; and of those without a
+        click that a document shown above counts as. 0 or more.
     correlated : bool
-        Cap bounds by the distance to the documents shown above (the correlation rule).
+        Take the documents shown above into account: cap bounds by the distance to them (the correlation rule), and
+        leave out what they earned.
     patience : int or None
         Visits without a click after which a subtree is split into its children (after a click, at once); higher values
         use less memory. None: one per thousand documents, from 1 to 15. A subtree with fewer documents is split after
         one visit per document.
-    exchange : bool
-        Try a document that does well below a similar one in the other's slot. Not done with `duplicates`.
     seed : int, numpy.random.Generator or None
         Seed; the same seed gives the same rankings.
     duplicates : bool
@@ -75,10 +72,8 @@ class ZoomRank(Ranked):
         optimism: float = OPTIMISM,
         borrow: float = BORROW,
         prior: float = PRIOR,
-        margin: float = MARGIN,
         correlated: bool = True,
         patience: int | None = None,
-        exchange: bool = True,
         seed: Seed = None,
         duplicates: bool = False,
     ) -> None:
@@ -89,9 +84,7 @@ class ZoomRank(Ranked):
             optimism=optimism,
             borrow=borrow,
             prior=prior,
-            margin=margin,
             correlated=correlated,
             patience=patience,
-            exchange=exchange,
         )
         super().__init__(bandit, slots, seed=seed, duplicates=duplicates)

@@ -62,19 +62,39 @@ def _no_body(state: Any, *_: Any) -> Any:
     raise TypeError(f"{type(state).__name__} is not the state of a bandit that keeps bounds along paths.")
 
 
-_evidence, on_evidence = generic(_no_body)  # visits and clicks that count in a slot, possibly with a loan
+evidence_of, on_evidence = generic(_no_body)  # visits and clicks that count in a slot, possibly with a loan
 
 
 @inlined
-def own_evidence(state: Any, entry: Scalar, slot: Scalar) -> tuple[Scalar, Scalar]:
-    """Return the visits and clicks that count in a slot: its own, and some of the other slots."""
+def own_evidence(state: Any, entry: Scalar, slot: Scalar, without: Scalar, share: Scalar) -> tuple[Scalar, Scalar]:
+    """Return the visits and clicks that count in a slot: its own, and some of the other slots, whose clicks count by a
+    share; without those of the documents above in a mask.
+    """
     at, column = np.uint64(entry), np.uint64(slot)
     plays, clicks = np.float64(state.plays[at, column]), np.float64(state.clicks[at, column])
-    others = np.float64(state.total[at]) - plays
+    total, gains = np.float64(state.total[at]), np.float64(state.gains[at])
+    row = np.uint64(0)
+    while without:
+        document = np.uint64(state.own_entry[row])
+        if without & 1 and document != 0:
+            plays -= np.float64(state.plays[document, column])
+            clicks -= np.float64(state.clicks[document, column])
+            total -= np.float64(state.total[document])
+            gains -= np.float64(state.gains[document])
+        without >>= 1
+        row += np.uint64(1)
+    others = total - plays
     if others > 0.0:
         lent = min(state.borrow, others)
-        clicks += lent * (np.float64(state.gains[at]) - clicks) / others
+        clicks += share * lent * (gains - clicks) / others
         plays += lent
+    return plays, clicks
+
+
+@inlined
+def _evidence(state: Any, entry: Scalar, slot: Scalar) -> tuple[Scalar, Scalar]:
+    """Return the visits and clicks that count in a slot, whatever is above."""
+    plays, clicks = evidence_of(state, entry, slot, 0, 1.0)
     return plays, clicks
 
 
@@ -112,12 +132,6 @@ def _documents(state: Any, node: Scalar) -> Scalar:
 
 
 @inlined
-def _slot_confidence(state: Any, slot: Scalar) -> Scalar:
-    """Return the confidence of a slot: exploring costs least at the bottom, which few visitors reach."""
-    return state.confidence * (np.float64(slot + 1) / np.float64(state.bound.shape[1]))
-
-
-@inlined
 def _neglect(state: Any, entry: Scalar, slot: Scalar, plays: Scalar, around: Scalar) -> Scalar:
     """Compute the neglect of a subtree: the logarithm of twice its share of its parent's visits over its own, plus the
     excess neglect of its parent.
@@ -131,26 +145,34 @@ def _neglect(state: Any, entry: Scalar, slot: Scalar, plays: Scalar, around: Sca
 
 
 @inlined
-def _refresh_index(
+def index_of(
     state: Any, entry: Scalar, slot: Scalar, evidence: tuple[Scalar, Scalar], around: tuple[Scalar, Scalar]
-) -> Scalar:
-    """Compute I(u), a bound plus a share of the width less a margin, from the visits that count and those of the
-    parent, and the record of a single document; return the neglect.
+) -> tuple[Scalar, Scalar, Scalar]:
+    """Compute I(u), a bound plus a share of the width, from the visits that count and those of the parent; return it,
+    the mean, and the neglect.
     """
-    at, column = np.uint64(entry), np.uint64(slot)
+    at = np.uint64(entry)
     plays, clicks = evidence
     if at != 0:
         plays += state.prior
         clicks += state.prior * around[1] / max(around[0], 1.0)
-    bound, record, neglect = np.inf, NO_RECORD, 0.0  # visits only in slots that do not count are like none
+    bound, mean, neglect = np.inf, NO_RECORD, 0.0  # visits only in slots that do not count are like none
     if plays >= 1.0:
-        neglect = _neglect(state, at, column, plays, around[0])
-        record = clicks / plays
-        bound = upper_bound(record, plays, _slot_confidence(state, slot) * (1.0 + state.growth * neglect))
-    hope = bound + state.optimism * state.width[np.uint64(state.node[at])]
-    state.worth[at, column] = (1.0 - state.margin) * hope
+        neglect = _neglect(state, at, slot, plays, around[0])
+        mean = clicks / plays
+        bound = upper_bound(mean, plays, state.confidence * (1.0 + state.growth * neglect))
+    return bound + state.optimism * state.width[np.uint64(state.node[at])], mean, neglect
+
+
+@inlined
+def _refresh_index(
+    state: Any, entry: Scalar, slot: Scalar, evidence: tuple[Scalar, Scalar], around: tuple[Scalar, Scalar]
+) -> Scalar:
+    """Store I(u), and the record of a single document; return the neglect."""
+    at, column = np.uint64(entry), np.uint64(slot)
+    state.worth[at, column], mean, neglect = index_of(state, at, column, evidence, around)
     if state.fan[at] == 0:
-        state.record[at, column] = record
+        state.record[at, column] = mean
     return neglect
 
 

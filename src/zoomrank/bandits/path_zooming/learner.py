@@ -16,23 +16,19 @@ Why it needs so few visits:
 5. *The correlation rule* of RankCorrZoom, unchanged, for records and bounds alike.
 6. *Children take after their parents.* A subtree starts with `prior` pseudo-visits at the click rate of its parent. So
    an unseen child is tried early below a good parent, late below a poor one.
-7. *Nothing is locked out for ever.* c is `confidence · (i + 1)/k · (1 + growth · neglect)` in the i-th of k slots (from
-   0). The neglect of a subtree is `log(2sN / n)`, with N the visits of its parent and s its share of the parent's
-   documents; so a subtree that looks poor by bad luck is tried again as its siblings are visited more and more. Neglect
-   beyond `log 4` (less than half of the fair share) is passed down to all subtrees within it. The factor (i + 1)/k
-   favours exploring at the bottom, where it costs least.
-8. *A trial must promise enough.* Bounds are reduced by a `margin`: among equally good documents, a slot stays with the
-   one that it has, and the slots below learn what to add to it.
-9. *Order is free.* A visitor is satisfied by a set of documents, whatever their order. So a document that does well
-   below a similar one is tried in its place.
+7. *Nothing is locked out for ever.* c is `confidence · (1 + growth · neglect)`. The neglect of a subtree is
+   `log(2sN / n)`, with N the visits of its parent and s its share of the parent's documents; so a subtree that looks
+   poor by bad luck is tried again as its siblings are visited more and more. Neglect beyond `log 4` (less than half of
+   the fair share) is passed down to all subtrees within it.
+8. *Slots add to each other.* In a subtree that holds documents shown above, their own clicks do not count, each of
+   them counts as `prior` visits without a click, and clicks lent by other slots count by a quarter. So the slots of a
+   ranking explore different subtrees, and learn what to add to what stands above.
 
 `bounds` keeps records and bounds up to date and `walk` chooses by them: a visit costs little, and ranking is a walk.
 
 The learner also tells what a ranking is expected to gain, slot by slot (`slot_prospects`). A document is *proven* in a
 slot if it has the best record there and was clicked. Any other is *on trial*: it is shown for its bound. The cost of a
-trial is the expected loss compared with the best record. After an exchange a document is in another slot than the one
-that chose it, so the original choices are found by undoing exchanges. The document that went up is on trial at no cost;
-the other keeps its status in the slot that chose it.
+trial is the expected loss compared with the best record.
 """
 
 from __future__ import annotations
@@ -65,26 +61,23 @@ from zoomrank.bandits.path_zooming.state import (
 )
 from zoomrank.bandits.path_zooming.walk import (
     PathScratch,
-    are_deterministic,
     best_of_all,
     best_of_eligible,
-    exchange_partner,
-    exchange_similar,
     fresh_path_scratch,
     odds_along_paths,
     odds_of_eligible,
     on_best_of,
+    rates_given,
     select_along_paths,
     select_eligible,
-    swap_slots,
 )
-from zoomrank.bandits.tree_view import ContextScratch, TreeView, fresh_context_scratch, shown_below, size_of
+from zoomrank.bandits.tree_view import ContextScratch, TreeView, fresh_context_scratch, shown_below
 from zoomrank.compiled import Function, Scalar, compiled, flat, inlined
 from zoomrank.errors import ParameterError
 from zoomrank.spaces import DocumentTree
 from zoomrank.types import Array, Seed, whole_number
 
-CONFIDENCE, GROWTH, OPTIMISM, BORROW, PRIOR, MARGIN = 0.25, 1.0, 0.125, 30.0, 4.0, 0.1  # docs/explanation/zoomrank.md
+CONFIDENCE, GROWTH, OPTIMISM, BORROW, PRIOR = 0.25, 1.0, 0.125, 30.0, 4.0  # docs/explanation/zoomrank.md
 LONGEST_PATIENCE = 15  # most visits without a click before a subtree is split, in a large collection
 
 
@@ -96,9 +89,7 @@ class PathParameters(NamedTuple):
     optimism: float
     borrow: float
     prior: float
-    margin: float
     correlated: bool
-    exchange: bool
 
 
 PARTS = (TreeView, VisitCounts, PathBounds, PathParameters, ContextScratch, PathScratch, PhaseClock)
@@ -112,7 +103,7 @@ def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: S
     refresh_path(state, count_visit(state, slot, feedback.pick, feedback.reward))
 
 
-_OF_ALL_PATHS: dict[str, Any] = {"subtree": subtree_of_entry, "arrange": exchange_similar, "roomy": entries_fit}
+_OF_ALL_PATHS: dict[str, Any] = {"subtree": subtree_of_entry, "roomy": entries_fit}
 
 
 def register_paths(kind: Any, eligible: Any, evidence: Function, update: Function) -> None:
@@ -142,8 +133,7 @@ class PathZooming(VisitCountingBandit):
     tree : DocumentTree
         Tree of the documents, of any shape.
     confidence : float
-        Width of bounds: c in `p + c/n + sqrt((c/n)² + 2pc/n)`, above 0. This is the value of the last slot; slot i of
-        k, from 0, has (i + 1)/k of it.
+        Width of bounds: c in `p + c/n + sqrt((c/n)² + 2pc/n)`, above 0.
     growth : float
         Extra width for a subtree that is visited less than its siblings, and for all within it: c is multiplied by `1 +
         growth · neglect`.
@@ -152,17 +142,15 @@ class PathZooming(VisitCountingBandit):
     borrow : float
         Most visits that the evidence of the other slots counts for.
     prior : float
-        Number of pseudo-visits, at the click rate of its parent, that a subtree starts with.
-    margin : float
-        Share by which a bound must exceed the best record for a document to be tried; below 1.
+        Number of pseudo-visits, at the click rate of its parent, that a subtree starts with; and of those without a
+        click that a document shown above counts as.
     correlated : bool
-        Cap bounds by the distance to the documents shown above (the correlation rule).
+        Take the documents shown above into account: cap bounds by the distance to them (the correlation rule), and
+        leave out what they earned.
     patience : int or None
         Visits without a click after which a subtree is split into its children (after a click, at once); higher values
         use less memory. None: one per thousand documents, from 1 to 15. A subtree with fewer documents is split after
         one visit per document.
-    exchange : bool
-        Try a document that does well below a similar one in the other's slot.
     seed : int, numpy.random.Generator or None
         Seed of a bandit used on its own.
 
@@ -182,6 +170,7 @@ class PathZooming(VisitCountingBandit):
     """
 
     keeps_records = True
+    derived = frozenset(PathBounds._fields)
     not_saved = VisitCountingBandit.not_saved | frozenset(PathScratch._fields)
     per_entry: ClassVar[dict[str, float]] = {
         **VisitCountingBandit.per_entry,
@@ -198,10 +187,8 @@ class PathZooming(VisitCountingBandit):
         optimism: float = OPTIMISM,
         borrow: float = BORROW,
         prior: float = PRIOR,
-        margin: float = MARGIN,
         correlated: bool = True,
         patience: int | None = None,
-        exchange: bool = True,
         seed: Seed = None,
     ) -> None:
         super().__init__(tree, seed)
@@ -210,17 +197,13 @@ class PathZooming(VisitCountingBandit):
         self.patience = whole_number(patience, "patience")
         if not 1 <= self.patience < 2**31:
             raise ParameterError(f"patience must be 1 or more, not {patience}.")
-        numbers = confidence, growth, optimism, borrow, prior, margin
+        numbers = confidence, growth, optimism, borrow, prior
         for name, value in zip(PathParameters._fields, numbers, strict=False):
             if not 0 <= value < np.inf or (name == "confidence" and value == 0):
                 raise ParameterError(f"{name} must be a number, 0 or more (confidence above 0), not {value}.")
-        if margin >= 1:
-            raise ParameterError(f"margin must be a share, below 1, not {margin}.")
         self.correlated = bool(correlated)
-        confidence, growth, optimism, borrow, prior, margin = map(float, numbers)
-        self.parameters = PathParameters(
-            confidence, growth, optimism, borrow, prior, margin, self.correlated, bool(exchange)
-        )
+        confidence, growth, optimism, borrow, prior = map(float, numbers)
+        self.parameters = PathParameters(confidence, growth, optimism, borrow, prior, self.correlated)
         self._scratches: dict[int, tuple[Any, ...]] = {}
 
     @property
@@ -258,6 +241,11 @@ class PathZooming(VisitCountingBandit):
         refresh_entries(moved, anew)
         refresh_all_bounds(moved)
 
+    def recompute(self, state: Any) -> None:
+        """Recompute records and bounds from the counts; bounds of new documents stay infinite."""
+        refresh_entries(state, np.isfinite(state.worth).any(axis=1) | (state.total > 0))
+        refresh_all_bounds(state)
+
     def belief(self, state: Any, entry: int, slot: int) -> tuple[float, float]:
         """Return the uncertainty and index of an entry: its record or the bound its ancestors allow, whichever is
         better.
@@ -279,51 +267,6 @@ class PathZooming(VisitCountingBandit):
 
 
 @inlined
-def _push_children(state: Any, slot: Scalar, entry: Scalar, limit: Scalar, size: Scalar) -> Scalar:
-    """Push the children of an entry on the stack, the one with the best record on top; return the stack size."""
-    column, top = np.uint64(slot), np.uint64(size)
-    first = np.uint64(state.child[np.uint64(entry)])
-    for child in range(first, first + np.uint64(state.fan[np.uint64(entry)])):
-        state.search_entry[top], state.search_limit[top] = child, limit
-        below = top - np.uint64(1)
-        if child != first and state.record[np.uint64(state.search_entry[below]), column] > state.record[child, column]:
-            state.search_entry[top], state.search_entry[below] = state.search_entry[below], child
-        top += np.uint64(1)
-    return top
-
-
-@inlined
-def best_record(state: Any, slot: Scalar, shown: Array, above: Scalar) -> Scalar:
-    """Find the best record of the documents that may be shown in a slot, under the cap of those above; NO_RECORD if
-    none.
-
-    A branch-and-bound search. A limit below 0 marks entries that may hold documents of S: subtrees off their paths are
-    capped by the width of the node where they branch off.
-    """
-    found, column, size = NO_RECORD, np.uint64(slot), np.uint64(1)
-    capped = state.correlated and above > 0
-    state.search_entry[0], state.search_limit[0] = 0, -1.0 if capped else np.inf
-    while size > 0:
-        size -= np.uint64(1)
-        at, limit = np.uint64(state.search_entry[size]), state.search_limit[size]
-        node = np.uint64(state.node[at])
-        on_path = limit < 0.0 and shown_below(state, node, shown, above) > 0
-        if on_path:
-            limit = state.width[node]  # the largest distance of its documents to S
-        elif limit < 0.0:
-            limit = state.width[np.uint64(state.parent[node])]
-        value = min(limit, np.float64(state.record[at, column]))
-        if value > found and size_of(state, node) > 0:
-            if on_path and state.child[at] != 0:
-                size = _push_children(state, slot, at, -1.0, size)
-            elif len(state.eligible) > 0 and state.child[at] != 0:
-                size = _push_children(state, slot, at, limit, size)
-            else:
-                found = value
-    return found
-
-
-@inlined
 def _distance_above(state: Any, document: Scalar, shown: Array, above: Scalar) -> Scalar:
     """Return the cap of a single document: its distance to the nearest of those above."""
     distance = np.inf
@@ -336,33 +279,22 @@ def _distance_above(state: Any, document: Scalar, shown: Array, above: Scalar) -
 
 
 @inlined
-def _is_trial(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, best: Scalar) -> Scalar:
-    """Return whether a document, with the entry that holds it, is on trial in a slot."""
-    at, column = np.uint64(entry), np.uint64(slot)
-    own, hope = min(cap, np.float64(state.record[at, column])), min(cap, np.float64(state.bound[at, column]))
-    return own < 0.0 or own < best or (state.gains[at] == 0 and hope > own)
+def _estimate(state: Any, slot: Scalar, shown: Array) -> tuple[Scalar, Scalar, Scalar]:
+    """Return the best record in a slot; and the entry and the click rate of the document shown there, given those
+    above.
+    """
+    entry = entry_of(state, shown[slot])
+    best, given = rates_given(state, slot, shown, slot, entry)
+    cap = _distance_above(state, shown[slot], shown, slot)
+    return best, entry, min(cap, given, estimated_mean(state, entry, slot))
 
 
 @inlined
-def _undo_exchanges(state: Any, chosen: Array, pick: Array, entry: Array, place: Array, end: Scalar) -> Scalar:
-    """Undo exchanges above a slot: the last first, and only where the higher slot has a better record for the document
-    that made way. Return the lowest slot that took part.
-    """
-    lowest = 0
-    for back in range(1, end):
-        low = end - back
-        for high in range(low):
-            lower, upper = state.record[entry[low], high], state.record[entry[high], high]
-            done = lower > upper  # the higher slot has a better record of the lower document
-            if done:
-                swap_slots(chosen, pick, entry, place, low, high)
-                done = exchange_partner(state, chosen, pick, entry, np.uint64(low)) == high
-                if not done:
-                    swap_slots(chosen, pick, entry, place, low, high)
-            if done:
-                lowest = max(lowest, low)
-                break
-    return lowest
+def _is_trial(state: Any, slot: Scalar, entry: Scalar, rate: Scalar, best: Scalar) -> Scalar:
+    """Return whether a document, with the entry that holds it, is on trial in a slot."""
+    at, column = np.uint64(entry), np.uint64(slot)
+    unknown = state.record[at, column] < 0.0 or (state.gains[at] == 0 and state.bound[at, column] > rate)
+    return unknown or rate < best
 
 
 @compiled
@@ -370,29 +302,12 @@ def slot_prospects(state: Any, before: Any, shown: Array, pick: Array, duplicate
     """Compute the prospects of a ranking; an earlier state, or the same, gives the click rates."""
     slots = len(shown)
     record, cost, chance, trial = np.empty(slots), np.zeros(slots), np.empty(slots), np.zeros(slots, np.bool_)
-    chosen, picked, entry, place = shown.copy(), pick.copy(), np.empty(slots, np.int64), np.arange(slots)
-    for slot in range(slots):
-        entry[slot] = entry_of(state, shown[slot])
-        record[slot] = best_record(state, slot, shown, slot)
-        seen = estimated_mean(before, entry_of(before, shown[slot]), slot)
-        chance[slot] = min(_distance_above(before, shown[slot], shown, slot), seen)
-    end, lowest = slots, slots
-    while state.exchange and not duplicates and lowest > 0:
-        lowest = _undo_exchanges(state, chosen, picked, entry, place, end)
-        if lowest == 0 or are_deterministic(state, chosen, 0, lowest):
-            break
-        end = lowest  # a random choice there: nothing was exchanged, so restart above it
-        for slot in range(slots):
-            chosen[slot], picked[slot], place[slot] = shown[slot], pick[slot], slot
-            entry[slot] = entry_of(state, shown[slot])
     examined = 1.0
     for slot in range(slots):
-        stands, cap = place[slot], _distance_above(state, chosen[slot], chosen, slot)
-        best = best_record(state, slot, chosen, slot)
-        trial[stands] = stands < slot
-        if _is_trial(state, slot, entry[slot], cap, best):
-            trial[stands] = True
-            cost[stands] = examined * max(0.0, best - min(cap, estimated_mean(state, entry[slot], slot)))
-        seen = estimated_mean(before, entry_of(before, chosen[slot]), slot)
-        examined *= 1.0 - min(_distance_above(before, chosen[slot], chosen, slot), seen)
+        record[slot], entry, rate = _estimate(state, slot, shown)
+        if _is_trial(state, slot, entry, rate, record[slot]):
+            trial[slot] = True
+            cost[slot] = examined * max(0.0, record[slot] - rate)
+        _, _, chance[slot] = _estimate(before, slot, shown)
+        examined *= 1.0 - chance[slot]
     return Prospects(record, trial, cost, chance)

@@ -51,13 +51,23 @@ def no_loan(room: int, slots: int) -> BorrowedVisits:
 
 
 @inlined
-def evidence_with_loan(state: Any, entry: Scalar, slot: Scalar) -> tuple[Scalar, Scalar]:
+def evidence_with_loan(
+    state: Any, entry: Scalar, slot: Scalar, without: Scalar, share: Scalar
+) -> tuple[Scalar, Scalar]:
     """Return the visits and clicks that count in a slot: the learner's own, and the trusted share of the loan."""
     at, column = np.uint64(entry), np.uint64(slot)
-    plays, clicks = own_evidence(state, at, column)
+    plays, clicks = own_evidence(state, at, column, without, share)
     lent, clicked = np.float64(state.lent[at, column]), np.float64(state.lent_clicks[at, column])
+    row = np.uint64(0)
+    while without:
+        document = np.uint64(state.own_entry[row])
+        if without & 1 and document != 0:
+            lent -= np.float64(state.lent[document, column])
+            clicked -= np.float64(state.lent_clicks[document, column])
+        without >>= 1
+        row += np.uint64(1)
     trust = np.float64(state.faith[at])
-    return plays + trust * lent, clicks + trust * clicked
+    return plays + trust * max(lent, 0.0), clicks + trust * max(clicked, 0.0)
 
 
 @inlined
@@ -86,14 +96,14 @@ def score_loan(state: Any, slot: Scalar, document: Scalar, reward: Scalar) -> No
     at, column, going, alone, prior = np.uint64(0), np.uint64(slot), True, UNKNOWN, _prior(state)
     around = alone
     while going:
-        plays, clicks = own_evidence(state, at, column)
+        plays, clicks = own_evidence(state, at, column, 0, 1.0)
         around, alone = alone, (clicks + prior * alone) / (plays + prior)
         going = state.child[at] != 0
         if going:
             at = np.uint64(state.child[at])
             while state.end_document[state.node[at]] <= document:
                 at += np.uint64(1)
-    plays, clicks = own_evidence(state, at, column)
+    plays, clicks = own_evidence(state, at, column, 0, 1.0)
     seen = plays + np.float64(state.lent[at, column])
     together = (clicks + np.float64(state.lent_clicks[at, column]) + prior * around) / (seen + prior)
     news = np.log(together / alone) if reward == 1 else np.log((1.0 - together) / (1.0 - alone))
@@ -264,7 +274,7 @@ class LoanZooming(PathZooming):
     ----------
     tree : DocumentTree
         Tree of the documents.
-    confidence, growth, optimism, borrow, prior, margin, correlated, patience, exchange, seed
+    confidence, growth, optimism, borrow, prior, correlated, patience, seed
         See `PathZooming`.
 
     Examples

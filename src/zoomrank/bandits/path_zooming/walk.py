@@ -1,5 +1,4 @@
-"""Choice of path zooming: a walk down along the best, under the cap of the documents above; its probability; and the
-exchange of two shown documents.
+"""Choice of path zooming: a walk down along the best, given the documents above; and its probability.
 
 *Walk.* Where the best record below a subtree reaches its bound, the subtree is settled and the walk goes to the child
 with that record; elsewhere to the child with the best bound. Off the root paths of the documents above, the cap is one
@@ -9,12 +8,11 @@ documents. If only some documents are eligible, a search finds the records and b
 *Probability.* The same walk goes to a given document instead of breaking ties at random, and divides by the number of
 tied children at each branch.
 
-*Exchange.* A visitor is satisfied by the set of documents, not by their order, so the order is free to learn with. A
-document chosen for a low slot, below a similar one, is only seen by visitors who skipped that one; the low slot cannot
-find out its value to all visitors. If it keeps being clicked there, it may be the better of the two. Then the two swap
-places, until the document's own record in the high slot says that it is not better. Documents are swapped only above
-the first slot with a random choice. There the ranking is the same for every visitor, in any order; and the slots below
-choose given the set above. So the propensity of a ranking stays the product of the propensities of its slots.
+*Redundancy.* A visitor who reaches a slot has skipped the documents S above, so what they earned says little about
+what similar documents add. In a subtree that holds documents of S, their own visits do not count, each of them counts
+as `prior` visits without a click instead, and the clicks that other slots lend count by `REDUNDANT` (but not at the
+root, which holds everything). Its other children take their prior from this evidence. All of this can only lower
+records and bounds; those further down stay as they are.
 """
 
 from __future__ import annotations
@@ -23,8 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.bandits.kernel_interface import propensity
-from zoomrank.bandits.path_zooming.bounds import table_of_logarithms, upper_bound
+from zoomrank.bandits.path_zooming.bounds import evidence_of, index_of, table_of_logarithms
 from zoomrank.bandits.tree_view import (
     chance_of_best_place,
     farthest_from,
@@ -42,7 +39,11 @@ class PathScratch(NamedTuple):
     a logarithm table.
     """
 
+    own_entry: Array  # the entry of each document of S alone; 0 if it has none
     limit: Array  # smallest bound above an entry; then the bound below it
+    index_given: Array  # I(u), given S
+    around_plays: Array  # its visits that count, given S,
+    around_clicks: Array  # and its clicks
     best: Array  # the best capped bound among its children
     seen: Array  # the best capped record below it
     origin: Array  # the place of its parent in this list
@@ -53,11 +54,17 @@ class PathScratch(NamedTuple):
     logarithm: Array  # of 1, 2, 3, …
 
 
+REDUNDANT = 0.25  # share of the clicks lent by other slots that counts beside a document above
+
+
 def fresh_path_scratch(room: int) -> PathScratch:
     """Allocate scratch space for this many entries."""
-    limit, best, seen, search_limit = (np.zeros(room) for _ in range(4))
-    origin, inside, reach, search_entry = (np.zeros(room, np.int64) for _ in range(4))
-    return PathScratch(limit, best, seen, origin, inside, reach, search_entry, search_limit, table_of_logarithms())
+    limit, index, plays, clicks, best, seen, search_limit = (np.zeros(room) for _ in range(7))
+    own, origin, inside, reach, search_entry = (np.zeros(room, np.int64) for _ in range(5))
+    logarithm = table_of_logarithms()
+    return PathScratch(
+        own, limit, index, plays, clicks, best, seen, origin, inside, reach, search_entry, search_limit, logarithm
+    )
 
 
 @separate
@@ -132,17 +139,32 @@ def walk_along_favourites(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, 
 
 
 @inlined
-def value_children(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, known: Scalar, some: Scalar) -> Scalar:
+def _ahead(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, limit: Scalar, some: Scalar) -> Scalar:
+    """Return where favourites lead from an entry; the entry itself if its bound is limited, or if only some documents
+    are eligible and favourites do not lead to one of them.
+    """
+    at = np.uint64(entry)
+    if limit >= state.bound[at, np.uint64(slot)]:
+        ahead = walk_along_favourites(state, slot, at, cap, some)
+        if not some or (state.child[ahead] == 0 and size_of(state, np.uint64(state.node[ahead])) > 0):
+            at = ahead
+    return at
+
+
+@inlined
+def value_children(
+    state: Any, slot: Scalar, entry: Scalar, cap: Scalar, known: Scalar, limit: Scalar, some: Scalar
+) -> Scalar:
     """Value the children of an entry by their records if the entry is settled, else by their bounds; return the best.
 
-    The entry's value is known, so smaller values of children need not be exact.
+    The entry's value is known, so smaller values of children need not be exact. Its bound is at most the limit.
     """
     at = np.uint64(entry)
     first, fan, top = np.uint64(state.child[at]), np.uint64(state.fan[at]), -1.0
     for step in range(fan):
         state.value[step] = _best_of(state, slot, first + step, cap, max(top, known), False)
         top = max(top, state.value[step])
-    hope = min(top, state.worth[at, np.uint64(slot)])
+    hope = min(top, state.worth[at, np.uint64(slot)], limit)
     record = _best_of(state, slot, at, cap, hope, True)
     if record >= hope:
         top = record
@@ -153,21 +175,81 @@ def value_children(state: Any, slot: Scalar, entry: Scalar, cap: Scalar, known: 
 
 @inlined
 def _walk_freely(
-    state: Any, slot: Scalar, entry: Scalar, cap: Scalar, known: Scalar, some: Scalar, rng: np.random.Generator
+    state: Any,
+    slot: Scalar,
+    entry: Scalar,
+    cap: Scalar,
+    known: Scalar,
+    limit: Scalar,
+    some: Scalar,
+    rng: np.random.Generator,
 ) -> Scalar:
     """Walk down along the best, under one cap, to an entry that is not split.
 
-    The known value of the entry prunes the search for eligible documents.
+    The known value of the entry prunes the search for eligible documents; its bound is at most the limit.
     """
     at = np.uint64(entry)
     while state.child[at] != 0:
-        ahead = walk_along_favourites(state, slot, at, cap, some)
-        if not some or (state.child[ahead] == 0 and size_of(state, np.uint64(state.node[ahead])) > 0):
-            at = ahead
+        at = _ahead(state, slot, at, cap, limit, some)
         if state.child[at] != 0:
-            known = value_children(state, slot, at, cap, known, some)
+            known = value_children(state, slot, at, cap, known, limit, some)
             at = np.uint64(state.child[at]) + random_best(state.value, np.uint64(state.fan[at]), known, rng)
+        limit = np.inf
     return np.int64(at)
+
+
+@inlined
+def _find_own_entries(state: Any, above: Scalar) -> None:
+    """Find the entry of each document above, if it has one of its own."""
+    for row in range(np.uint64(above)):
+        at, level = np.uint64(0), np.uint64(1)
+        while state.child[at] != 0:
+            start = np.uint64(state.child_start[np.uint64(state.node[at])])
+            at = np.uint64(state.child[at]) + np.uint64(state.path[row, level]) - start
+            level += np.uint64(1)
+        own = np.int64(at) if state.fan[at] == 0 else np.int64(0)
+        for other in range(row):
+            own = np.int64(0) if state.own_entry[other] == own else own  # rankings may repeat a document
+        state.own_entry[row] = own
+
+
+@inlined
+def _skipped(state: Any, slot: Scalar, place: Scalar, mask: Scalar) -> None:
+    """Compute what counts for a listed entry, given the documents of S in it: visits, clicks, and I(u)."""
+    at, origin = np.uint64(state.stack_entry[place]), np.uint64(state.origin[place])
+    plays, clicks = evidence_of(state, at, slot, mask, REDUNDANT if at != 0 else 1.0)
+    held, left = 0, mask
+    while left:
+        held += left & 1
+        left >>= 1
+    plays += state.prior * np.float64(held)
+    state.around_plays[place], state.around_clicks[place] = plays, clicks
+    around = state.around_plays[origin], state.around_clicks[origin]
+    state.index_given[place], _, _ = index_of(state, at, slot, (plays, clicks), around)
+
+
+@inlined
+def _index_beside(state: Any, slot: Scalar, place: Scalar, child: Scalar) -> tuple[Scalar, Scalar]:
+    """Compute I(u) and the mean of a child, without documents of S, of a listed entry."""
+    evidence = evidence_of(state, child, slot, 0, REDUNDANT if place != 0 else 1.0)
+    around = state.around_plays[place], state.around_clicks[place]
+    index, mean, _ = index_of(state, child, slot, evidence, around)
+    return index, mean
+
+
+@inlined
+def _beside(
+    state: Any, slot: Scalar, place: Scalar, child: Scalar, cap: Scalar, threshold: Scalar, seen: Scalar
+) -> Scalar:
+    """Value a child, without documents of S, of a listed entry: its record or, if not `seen`, its bound; inexact if
+    below the threshold.
+    """
+    at = np.uint64(child)
+    value = _best_of(state, slot, at, cap, threshold, seen)
+    if value > 0.0 and value >= threshold and (not seen or state.fan[at] == 0):
+        index, mean = _index_beside(state, slot, place, at)
+        value = min(value, mean if seen else index)
+    return value
 
 
 @inlined
@@ -215,16 +297,18 @@ def _reach(state: Any, slot: Scalar, place: Scalar, depth: Scalar, mask: Scalar,
 
 
 @inlined
-def follow_paths(state: Any, slot: Scalar, above: Scalar, some: Scalar) -> Scalar:
-    """List the entries that hold documents of S and compute their records and bounds under the cap; return how many
-    there are. Entries that cannot hold the best are not expanded.
+def follow_paths(state: Any, slot: Scalar, shown: Array, above: Scalar, some: Scalar, whole: Scalar) -> Scalar:
+    """List the entries that hold documents of S and compute their records and bounds given S; return how many there
+    are. Entries that cannot hold the best are not expanded, unless the list is wanted as a `whole`.
 
     On its way down a walk meets ever larger values, so entries below the best value so far are out of its way.
     """
+    store_paths(state, shown, above)
+    _find_own_entries(state, above)
     column, size, place = np.uint64(slot), np.uint64(1), np.uint64(0)
     found = -1.0
     state.stack_entry[0], state.stack_depth[0], state.stack_mask[0] = 0, 0, (1 << above) - 1
-    state.limit[0], state.reach[0] = state.bound[0, column], -1
+    state.limit[0], state.reach[0], state.origin[0] = state.bound[0, column], -1, 0
     while place < size:
         at = np.uint64(state.stack_entry[place])
         level, mask = state.stack_depth[place], state.stack_mask[place]
@@ -232,8 +316,10 @@ def follow_paths(state: Any, slot: Scalar, above: Scalar, some: Scalar) -> Scala
         state.inside[place] = size
         reach = _reach(state, slot, place, level, mask, found, some)
         if reach >= level:
-            node, first, limit = np.uint64(state.node[at]), np.uint64(state.child[at]), state.limit[place]
+            node, first = np.uint64(state.node[at]), np.uint64(state.child[at])
             width = state.width[node]
+            _skipped(state, slot, place, mask)
+            limit = min(state.limit[place], state.index_given[place])
             if first == 0:
                 best = farthest_from(state, node, level, mask)
                 seen = min(best, state.record[at, column])
@@ -241,8 +327,8 @@ def follow_paths(state: Any, slot: Scalar, above: Scalar, some: Scalar) -> Scala
                 split_mask(state, state.below, node, level, mask)
                 for step in range(np.uint64(state.fan[at])):
                     if state.below[step] == 0:
-                        best = max(best, _best_of(state, slot, first + step, width, max(best, found), False))
-                        seen = max(seen, _best_of(state, slot, first + step, width, max(seen, found), True))
+                        best = max(best, _beside(state, slot, place, first + step, width, max(best, found), False))
+                        seen = max(seen, _beside(state, slot, place, first + step, width, max(seen, found), True))
                     else:
                         state.stack_entry[size] = first + step
                         state.stack_depth[size] = level + 1
@@ -250,7 +336,10 @@ def follow_paths(state: Any, slot: Scalar, above: Scalar, some: Scalar) -> Scala
                         state.limit[size] = min(limit, state.bound[first + step, column])
                         state.origin[size], state.reach[size] = place, reach
                         size += np.uint64(1)
-            found = max(found, seen, min(limit, best))
+            if not whole:
+                found = max(found, seen, min(limit, best))
+        else:
+            state.index_given[place] = -1.0  # nothing here is the best
         state.best[place], state.seen[place] = best, seen
         place += np.uint64(1)
     _carry_up(state, slot, size)
@@ -263,12 +352,33 @@ def _carry_up(state: Any, slot: Scalar, size: Scalar) -> None:
     column = np.uint64(slot)
     for back in range(np.uint64(1), size + np.uint64(1)):
         place = size - back
-        hope = min(state.bound[np.uint64(state.stack_entry[place]), column], state.best[place])
+        bound = min(state.bound[np.uint64(state.stack_entry[place]), column], state.index_given[place])
+        hope = min(bound, state.best[place])
         state.limit[place] = hope
         if place > 0:
             above_it = np.uint64(state.origin[place])
             state.best[above_it] = max(state.best[above_it], hope)
             state.seen[above_it] = max(state.seen[above_it], state.seen[place])
+
+
+@inlined
+def rates_given(state: Any, slot: Scalar, shown: Array, above: Scalar, entry: Scalar) -> tuple[Scalar, Scalar]:
+    """Return the best record given the documents above; and the mean of an entry given them, infinite if they do not
+    matter to it.
+    """
+    at, mean, some = np.uint64(entry), np.inf, len(state.eligible) > 0
+    if not state.correlated or above == 0:
+        return _best_of(state, slot, 0, np.inf, -1.0, True), mean
+    for place in range(follow_paths(state, slot, shown, above, some, True)):
+        listed = np.uint64(state.stack_entry[place])
+        around = state.around_plays[place], state.around_clicks[place]
+        if listed == at:
+            origin = np.uint64(state.origin[place])
+            over = state.around_plays[origin], state.around_clicks[origin]
+            _, mean, _ = index_of(state, at, slot, around, over)
+        elif at != 0 and listed == np.uint64(state.up[at]):
+            _, mean = _index_beside(state, slot, place, at)
+    return state.seen[0], max(mean, 0.0)
 
 
 @inlined
@@ -288,7 +398,7 @@ def value_listed(
             state.below[step] = listed
             listed += np.uint64(1)
         else:
-            state.value[step] = _best_of(state, slot, first + step, cap, known, settled)
+            state.value[step] = _beside(state, slot, place, first + step, cap, known, settled)
             state.below[step] = 0
     return known
 
@@ -296,10 +406,9 @@ def value_listed(
 @inlined
 def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, some: Scalar, rng: np.random.Generator) -> Scalar:
     """Choose an entry: along the listed paths while the best is there, then freely."""
-    at, cap, known = np.uint64(0), np.inf, -1.0
+    at, cap, known, limit = np.uint64(0), np.inf, -1.0, np.inf
     if state.correlated and above > 0:
-        store_paths(state, shown, above)
-        size = follow_paths(state, slot, above, some)
+        size = follow_paths(state, slot, shown, above, some, False)
         place, on_path = np.uint64(0), True
         while on_path and state.child[at] != 0:
             first, fan = np.uint64(state.child[at]), np.uint64(state.fan[at])
@@ -307,9 +416,11 @@ def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, some: Scalar,
             known = value_listed(state, slot, first, fan, cap, place, size)
             chosen = random_best(state.value, fan, known, rng)
             at = first + chosen
+            on_path = state.below[chosen] != 0
+            if not on_path:
+                limit, _ = _index_beside(state, slot, place, at)
             place = np.uint64(state.below[chosen])
-            on_path = place != 0
-    return _walk_freely(state, slot, at, cap, known, some, rng)
+    return _walk_freely(state, slot, at, cap, known, limit, some, rng)
 
 
 def select_along_paths(
@@ -346,21 +457,27 @@ def _step_to(state: Any, entry: Scalar, document: Scalar) -> Scalar:
 
 @inlined
 def _odds_of_free_walk(
-    state: Any, slot: Scalar, entry: Scalar, cap: Scalar, known: Scalar, document: Scalar, some: Scalar
+    state: Any,
+    slot: Scalar,
+    entry: Scalar,
+    cap: Scalar,
+    known: Scalar,
+    limit: Scalar,
+    document: Scalar,
+    some: Scalar,
 ) -> tuple[Scalar, Scalar]:
     """Compute the probability below an entry without documents of S; return it and the entry of the document."""
     at, chance = np.uint64(entry), 1.0
     while chance > 0.0 and state.child[at] != 0:
-        ahead = walk_along_favourites(state, slot, at, cap, some)
-        if not some or (state.child[ahead] == 0 and size_of(state, np.uint64(state.node[ahead])) > 0):
-            at = ahead
+        at = _ahead(state, slot, at, cap, limit, some)
         if not _holds(state, at, document):
             chance = 0.0
         elif state.child[at] != 0:
-            known = value_children(state, slot, at, cap, known, some)
+            known = value_children(state, slot, at, cap, known, limit, some)
             step = _step_to(state, at, document)
             chance *= chance_of_best_place(state.value, np.uint64(state.fan[at]), known, step)
             at = np.uint64(state.child[at]) + step
+        limit = np.inf
     return chance, at
 
 
@@ -368,10 +485,9 @@ def _odds_of_free_walk(
 def _odds(
     state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scalar, some: Scalar
 ) -> tuple[Scalar, Scalar, Scalar]:
-    at, cap, known, chance, hopeful = np.uint64(0), np.inf, -1.0, 1.0, False
+    at, cap, known, limit, chance, hopeful = np.uint64(0), np.inf, -1.0, np.inf, 1.0, False
     if state.correlated and above > 0:
-        store_paths(state, shown, above)
-        size = follow_paths(state, slot, above, some)
+        size = follow_paths(state, slot, shown, above, some, False)
         hopeful = max(state.seen[0], state.limit[0]) > 0.0  # a subtree without documents left is capped at 0
         place, on_path = np.uint64(0), True
         while chance > 0.0 and on_path and state.child[at] != 0:
@@ -381,10 +497,12 @@ def _odds(
             step = _step_to(state, at, document)
             chance *= chance_of_best_place(state.value, fan, known, step)
             at = first + step
+            on_path = state.below[step] != 0
+            if not on_path:
+                limit, _ = _index_beside(state, slot, place, at)
             place = np.uint64(state.below[step])
-            on_path = place != 0
     if chance > 0.0:
-        more, at = _odds_of_free_walk(state, slot, at, cap, known, document, some)
+        more, at = _odds_of_free_walk(state, slot, at, cap, known, limit, document, some)
         chance *= more
     return chance, np.int64(state.node[at]), hopeful
 
@@ -401,97 +519,3 @@ def odds_of_eligible(
 ) -> tuple[Scalar, Scalar, Scalar]:
     """Compute `odds` when only some documents are eligible."""
     return _odds(state, slot, shown, above, document, True)
-
-
-# The exchange.
-
-FAMILIAR = 8  # visits in its own slot before a document is tried elsewhere: fewer are no evidence
-TRIAL = 1.0  # the c of its bound in the high slot: wider than while choosing, since a trial costs nothing
-
-
-@inlined
-def _nearest_above(state: Any, shown: Array, low: Scalar) -> tuple[Scalar, Scalar]:
-    """Find the highest slot whose document is nearest to that of a slot below, and the smallest node with both.
-
-    Documents are numbered in tree order: the nearest is one of the two neighbours, or shares the smallest node with
-    one.
-    """
-    document, left, right = shown[low], np.int64(-1), np.int64(len(state.leaf))
-    for slot in range(low):
-        if shown[slot] < document:
-            left = max(left, shown[slot])
-        else:
-            right = min(right, shown[slot])
-    node = np.uint64(state.parent[np.uint64(state.leaf[np.uint64(document)])])
-    while node != 0 and left < state.first_document[node] and right >= state.end_document[node]:
-        node = np.uint64(state.parent[node])
-    high = np.uint64(0)
-    while shown[high] < state.first_document[node] or shown[high] >= state.end_document[node]:
-        high += np.uint64(1)
-    return high, node
-
-
-@inlined
-def _may_be_better(state: Any, document: Scalar, low: Scalar, high: Scalar, record: Scalar) -> Scalar:
-    """Return whether a document adds enough in its slot, and may have a better record in the slot above."""
-    here, there = np.float64(state.plays[document, low]), np.float64(state.plays[document, high])
-    added = np.float64(state.clicks[document, low]) / here
-    promising = added * (1.0 - record) > state.margin * record
-    if promising and there > 0.0:
-        mean = np.float64(state.clicks[document, high]) / there
-        promising = there < here and upper_bound(mean, there, TRIAL) > record
-    return promising
-
-
-@inlined
-def exchange_partner(state: Any, shown: Array, pick: Array, strategy: Array, low: Scalar) -> Scalar:
-    """Return the slot above to swap documents with; the slot itself if there is none.
-
-    Entries that hold several documents stay, and so do documents that fill in.
-    """
-    place, lower = np.uint64(low), np.uint64(strategy[low])
-    known = state.plays[lower, low] >= FAMILIAR and state.clicks[lower, low] > 0
-    if known and shown[low] == pick[low] and state.fan[lower] == 0:
-        high, node = _nearest_above(state, shown, low)
-        upper = np.uint64(strategy[high])
-        if shown[high] == pick[high] and state.fan[upper] == 0:
-            record = np.float64(state.record[upper, high])
-            if state.width[node] < record and _may_be_better(state, lower, low, high, record):
-                place = high
-    return place
-
-
-@inlined
-def swap_slots(shown: Array, pick: Array, strategy: Array, other: Array, low: Scalar, high: Scalar) -> None:
-    """Swap two slots of a ranking."""
-    shown[low], shown[high] = shown[high], shown[low]
-    pick[low], pick[high] = pick[high], pick[low]
-    strategy[low], strategy[high] = strategy[high], strategy[low]
-    other[low], other[high] = other[high], other[low]
-
-
-@separate
-def are_deterministic(state: Any, shown: Array, first: Scalar, last: Scalar) -> Scalar:
-    """Return whether some slots choose deterministically, given those above. Checks the lowest first: it is most often
-    random.
-    """
-    slot: Scalar = np.int64(last)
-    while slot >= first and propensity(state, slot, shown, shown[slot], False) == 1.0:
-        slot -= 1
-    return slot < first
-
-
-def exchange_similar(state: Any, shown: Array, pick: Array, strategy: Array, chance: Array) -> None:
-    """Swap similar documents, slot by slot from the top down: the registered `arrange`.
-
-    Both learn in their new slots. Slots below choose the same in whatever order those above them are.
-    """
-    if state.exchange:
-        certain: Scalar = 0  # number of top slots known to be deterministic
-        for low in range(np.uint64(1), np.uint64(len(shown))):
-            high = exchange_partner(state, shown, pick, strategy, low)
-            if high != low:
-                if not are_deterministic(state, shown, certain, low):
-                    break
-                certain = np.int64(low) + 1
-                swap_slots(shown, pick, strategy, chance, low, high)

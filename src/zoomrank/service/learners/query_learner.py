@@ -24,7 +24,7 @@ from zoomrank.bandits import Loan, LoanZooming
 from zoomrank.queries.loans import GrantedLoan, loan_from_bytes, loan_to_bytes, next_exchange_at
 from zoomrank.rankers import Ranked
 from zoomrank.rankers.feedback import VisitorActions, learn_outcomes, slot_outcomes
-from zoomrank.rankers.ranker_file import from_bytes, to_bytes
+from zoomrank.rankers.ranker_file import from_bytes, has_same_counts, to_bytes
 from zoomrank.rankers.ranking import RankingArrays
 from zoomrank.rankers.slot_bandits import best_of_order, order_leads
 from zoomrank.service.catalogue.served_collection import ServedCollection
@@ -207,7 +207,7 @@ class QueryLearner:
     def _move_to(self, version: ServedVersion) -> None:
         self.ranker.prepare_room()
         ranker = Ranked(version.bandit, self.settings.slots, seed=0)
-        ranker.name, ranker.made = self.ranker.name, self.ranker.made
+        ranker.name, ranker.made, ranker.recomputed = self.ranker.name, self.ranker.made, self.ranker.recomputed
         ranker.state = self.ranker.state  # enough for learners that cannot move: their tree is the same
         if version.bandit.growable:
             ranker.state = version.bandit.adopted(ranker.state, self._versions.remap(self.version, version))
@@ -372,6 +372,18 @@ class QueryLearner:
         head = json.dumps(about).encode()
         body = to_bytes(self.ranker)
         return _LENGTHS.pack(len(head), len(body)) + head + body
+
+    def agrees_with(self, snapshot: bytes) -> bool:
+        """Return whether a snapshot is of this learner: bit for bit or, if an earlier version has computed its bounds,
+        in all that it has counted.
+        """
+        own = self.snapshot()
+        length, rest = _LENGTHS.unpack_from(snapshot)
+        head = _LENGTHS.size + length
+        return snapshot == own or (
+            snapshot[_LENGTHS.size : head] == own[_LENGTHS.size : head]
+            and has_same_counts(snapshot[head : head + rest], self.ranker)
+        )
 
     @classmethod
     def restored(
