@@ -37,7 +37,7 @@ ABLATIONS: Mapping[str, Recipe] = {
     **{f"no-{name}": recipe("ZoomRank", **ingredient) for name, ingredient in _WITHOUT.items()},
     "bare": recipe("ZoomRank", **_BARE),
 }
-ABLATED_INSTANCES = 10  # enough for means over all families
+ABLATED_INSTANCES = 10  # enough for means over all families; twice as many where a family takes twice as many
 EFFICIENCY_SEED = 4242  # instances of seed 2013 were used while ZoomRank was developed
 
 # Candidates for each ranker; COMPETITORS has the best of these.
@@ -59,16 +59,40 @@ CANDIDATES: Mapping[str, Recipe] = {
         *(recipe("RankThompson", prior=value) for value in (1.0, 0.3, 0.1, 0.03)),
     )
 }
+
+# Rivals of this study alone, from `research.rivals`, with the constants that suit them best on short lists.
+RIVALS: Mapping[str, Recipe] = {}
+SCALABLE: tuple[str, ...] = ()  # those that run in all families; the others only on short lists
+_UNSCALABLE = {rival.name for name, rival in RIVALS.items() if name not in SCALABLE}
+
+
+def rivals_of(family: Family) -> dict[str, Recipe]:
+    """Return the rivals that run in a family."""
+    return {name: rival for name, rival in RIVALS.items() if family.short or name in SCALABLE}
+
+
+def candidates_of(family: Family) -> dict[str, Recipe]:
+    """Return the candidates that run in a family."""
+    return {name: one for name, one in CANDIDATES.items() if family.short or one.name not in _UNSCALABLE}
+
+
 _GREEDILY = Curve(GREEDY, recipe(GREEDY))
 
 
 def experiment(family: Family) -> Experiment:
     """Return the experiment of all competitors and ablations in one world."""
-    return _experiment("efficiency", family, {**COMPETITORS, **ABLATIONS}, family.visits)
+    return _experiment("efficiency", family, {**COMPETITORS, **rivals_of(family), **ABLATIONS}, family.visits)
+
+
+def _with_order(ranker: Recipe, family: Family) -> Recipe:
+    """Return the ranker with the caller's order of the family, if it takes one."""
+    if family.order is None or ranker.name != OURS:
+        return ranker
+    return recipe(Led, family=family.name, order=family.order, **ranker.given)
 
 
 def _experiment(study: str, family: Family, rankers: Mapping[str, Recipe], visits: int) -> Experiment:
-    curves = (Curve(name, ranker, belief=family.belief) for name, ranker in rankers.items())
+    curves = (Curve(name, _with_order(ranker, family), belief=family.belief) for name, ranker in rankers.items())
     return Experiment(
         name=f"{study}-{family.name}",
         title=family.title,
@@ -82,18 +106,27 @@ def _experiment(study: str, family: Family, rankers: Mapping[str, Recipe], visit
 
 def _runs(one: Experiment, family: Family, instances: int, visits: int | None, seed: int) -> list[Setting]:
     """Return the runs of an experiment, each in the world that its family has for the instance."""
+    if family.early and visits is not None:
+        visits = min(visits, one.visits)
     runs = one.settings(instances=family.instances(instances), visits=visits, seed=seed)
     worlds = (family.world(run.instance) for run in runs)
     return [replace(run, tree=tree, users=users) for run, (tree, users) in zip(runs, worlds, strict=True)]
 
 
 def _efficiency(instances: int, visits: int | None, seed: int, families: Sequence[Family]) -> list[Setting]:
-    runs = [run for family in families for run in _runs(experiment(family), family, instances, visits, seed)]
-    return [run for run in runs if run.curve not in ABLATIONS or run.instance < ABLATED_INSTANCES]
+    runs: list[Setting] = []
+    for family in families:
+        ablated = family.instances(ABLATED_INSTANCES)
+        mine = _runs(experiment(family), family, instances, visits, seed)
+        runs += [run for run in mine if run.curve not in ABLATIONS or run.instance < ablated]
+    return runs
 
 
 def _tuning(instances: int, visits: int | None, seed: int, families: Sequence[Family]) -> list[Setting]:
-    tried = ((_experiment("tuning", family, CANDIDATES, VISITS), family) for family in families)
+    tried = (
+        (_experiment("tuning", family, candidates_of(family), min(VISITS, family.visits)), family)
+        for family in families
+    )
     return [run for one, family in tried for run in _runs(one, family, instances, visits, seed)]
 
 
