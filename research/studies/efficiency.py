@@ -21,7 +21,7 @@ from matplotlib.figure import Figure as Drawing
 
 from research.studies.families import SHORT_VISITS, SLOTS, Family, by_kind
 from research.studies.measures import SUSTAINED, bootstrap, lead_over_best, ratio_of_medians, settling_visit
-from research.studies.questions import ABLATED_INSTANCES, ABLATIONS, RIVALS, SCALABLE
+from research.studies.questions import ABLATED_INSTANCES, ABLATIONS, RIVALS, SCALABLE, SLOW
 from zoomrank.errors import ResultsError
 from zoomrank.lab import registry
 from zoomrank.lab.curves import VISITS, Estimate, Results, collected, collected_so_far
@@ -59,17 +59,16 @@ def leads(results: Results, families: Sequence[Family]) -> list[Lead]:
     """Return all comparisons, family by family: against the best of all others that have run there."""
     found = []
     for family in families:
-        others = [curve for curve in _rankers(results, family) if curve != OURS]
-        found += [
-            Lead(family, mark, *lead_over_best(results, _name(family), OURS, others, mark))
-            for mark in _marks(results, family)
-        ]
+        for mark in _marks(results, family):
+            others = [curve for curve in _rankers(results, family, mark) if curve != OURS]
+            found.append(Lead(family, mark, *lead_over_best(results, _name(family), OURS, others, mark)))
     return found
 
 
-def _rankers(results: Results, family: Family) -> list[str]:
-    """Return the competitors and rivals that have run in a family."""
-    return [curve for curve in (*COMPETITORS, *RIVALS) if results.has(_name(family), curve)]
+def _rankers(results: Results, family: Family, visits: int = 0) -> list[str]:
+    """Return the competitors and rivals that have run in a family, for at least so many visits."""
+    there = [curve for curve in (*COMPETITORS, *RIVALS) if results.has(_name(family), curve)]
+    return [curve for curve in there if results.curve(_name(family), curve).length >= visits]
 
 
 def _marks(results: Results, family: Family) -> list[int]:
@@ -243,6 +242,7 @@ def _lengths(families: Sequence[Family]) -> str:
     told = f" Short candidate lists run {SHORT_VISITS:,} visits at most."
     if alone:
         told += f" Rivals that do not scale run on short lists only: {', '.join(alone)}."
+        told += f" Vowpal Wabbit runs {max(SLOW.values()):,} visits, and only where it is installed."
     return told
 
 
@@ -260,7 +260,7 @@ def _shares(results: Results, families: Sequence[Family]) -> str:
         there = _marks(results, family)
         for curve in _rankers(results, family):
             mine, greedy = results.together(_name(family), curve, GREEDY)
-            shares = {mark: _brief(bootstrap(collected(mine, greedy, mark))) for mark in there}
+            shares = {mark: _brief(bootstrap(collected(mine, greedy, mark))) for mark in there if mark <= mine.length}
             worst = float((mine.rate(0.8) / greedy.expected[:, 0]).min())
             cells = (shares.get(mark, "–") for mark in MARKS)
             rows.append((family.title if curve == OURS else "", curve, *cells, f"{worst:.2f}"))

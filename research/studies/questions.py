@@ -10,16 +10,23 @@ Judging: whether judgments by a log are right; its logs are not runs of rankers 
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from research.rivals.cascade_lin_ts import CascadeLinTS
+from research.rivals.cascade_lsb import CascadeLSB
+from research.rivals.hier_ts import HierTS
+from research.rivals.subsampled_greedy import SubsampledGreedy
+from research.rivals.top_rank import TopRank
+from research.rivals.vowpal_wabbit import VowpalWabbit
 from research.studies.families import FAMILIES, Family
 from research.studies.queries import RELATIONS, Lent, copied, one_for_all, oracle, query_users
 from research.studies.warm_start import OLD_RANKERS, ORDERS, Led, warm_started, worlds
 from zoomrank.lab.curves import VISITS
 from zoomrank.lab.evaluation import COMPETITORS, OURS
-from zoomrank.lab.recipes import SEED, Curve, Experiment, Recipe, Setting, recipe
+from zoomrank.lab.recipes import ALL_VISITS, SEED, Curve, Experiment, Recipe, Setting, recipe
 from zoomrank.lab.registry import GREEDY
 
 # ZoomRank without one of its ingredients; "bare" keeps only counts along paths, the bound, witnesses and records.
@@ -57,23 +64,52 @@ CANDIDATES: Mapping[str, Recipe] = {
         *(recipe("RankKLUCB", exploration=value) for value in (1.0, 0.1, 0.01, 0.001)),
         *(recipe("CascadeKLUCB", exploration=value) for value in (0.1, 0.01, 0.003, 0.001)),
         *(recipe("RankThompson", prior=value) for value in (1.0, 0.3, 0.1, 0.03)),
+        *(
+            recipe(rival, noise=noise, spread=spread)
+            for rival in (CascadeLinTS, HierTS)
+            for noise, spread in ((0.5, 0.2), (0.5, 0.1), (0.2, 0.1), (0.2, 0.05), (0.1, 0.05), (0.1, 0.02))
+        ),
+        *(recipe(CascadeLSB, alpha=alpha, noise=0.3) for alpha in (0.3, 0.1, 0.03, 0.01)),
+        *(recipe(CascadeLSB, alpha=alpha, cover=0.5, noise=0.3) for alpha in (0.1, 0.03)),
+        *(recipe(CascadeLSB, alpha=alpha, noise=0.3, topics="shelves") for alpha in (0.1, 0.03)),
+        *(
+            recipe(SubsampledGreedy, factor=factor, horizon=ALL_VISITS, shared=shared)
+            for factor in (0.05, 0.1, 0.2, 0.5)
+            for shared in (False, True)
+        ),
+        *(recipe(TopRank, horizon=ALL_VISITS, scale=scale) for scale in (1.0, 0.3, 0.1, 0.03)),
+        *(recipe(VowpalWabbit, options=options) for options in ("--epsilon 0.1", "--epsilon 0.02", "--squarecb")),
     )
 }
 
 # Rivals of this study alone, from `research.rivals`, with the constants that suit them best on short lists.
-RIVALS: Mapping[str, Recipe] = {}
-SCALABLE: tuple[str, ...] = ()  # those that run in all families; the others only on short lists
-_UNSCALABLE = {rival.name for name, rival in RIVALS.items() if name not in SCALABLE}
+RIVALS: Mapping[str, Recipe] = {
+    "CascadeLinTS-tuned": recipe(CascadeLinTS, noise=0.2, spread=0.1),
+    "CascadeLSB-tuned": recipe(CascadeLSB, alpha=0.1, noise=0.3),
+    "HierTS-tuned": recipe(HierTS, noise=0.2, spread=0.1),
+    "SubsampledGreedy-tuned": recipe(SubsampledGreedy, factor=0.2, horizon=ALL_VISITS, shared=False),
+    "TopRank-tuned": recipe(TopRank, horizon=ALL_VISITS, scale=0.1),
+    "VowpalWabbit-tuned": recipe(VowpalWabbit, options="--epsilon 0.02"),
+}
+SCALABLE = ("SubsampledGreedy-tuned",)  # runs in all families; the others go through all documents in every visit
+SLOW = {RIVALS["VowpalWabbit-tuned"].name: 1_000}  # most visits: milliseconds each
+_ON_SHORT_LISTS = {rival.name for name, rival in RIVALS.items() if name not in SCALABLE}
 
 
 def rivals_of(family: Family) -> dict[str, Recipe]:
-    """Return the rivals that run in a family."""
-    return {name: rival for name, rival in RIVALS.items() if family.short or name in SCALABLE}
+    """Return the rivals that run in a family, as far as they are installed."""
+    return {name: rival for name, rival in RIVALS.items() if _runs_in(rival, family)}
 
 
 def candidates_of(family: Family) -> dict[str, Recipe]:
-    """Return the candidates that run in a family."""
-    return {name: one for name, one in CANDIDATES.items() if family.short or one.name not in _UNSCALABLE}
+    """Return the candidates that run in a family, as far as they are installed."""
+    return {name: candidate for name, candidate in CANDIDATES.items() if _runs_in(candidate, family)}
+
+
+def _runs_in(ranker: Recipe, family: Family) -> bool:
+    if ranker.name in SLOW and importlib.util.find_spec("vowpalwabbit") is None:
+        return False
+    return family.short or ranker.name not in _ON_SHORT_LISTS
 
 
 _GREEDILY = Curve(GREEDY, recipe(GREEDY))
@@ -109,8 +145,11 @@ def _runs(one: Experiment, family: Family, instances: int, visits: int | None, s
     if family.early and visits is not None:
         visits = min(visits, one.visits)
     runs = one.settings(instances=family.instances(instances), visits=visits, seed=seed)
-    worlds = (family.world(run.instance) for run in runs)
-    return [replace(run, tree=tree, users=users) for run, (tree, users) in zip(runs, worlds, strict=True)]
+    return [_in_world(run, *family.world(run.instance)) for run in runs]
+
+
+def _in_world(run: Setting, tree: Recipe, users: Recipe) -> Setting:
+    return replace(run, tree=tree, users=users, visits=min(run.visits, SLOW.get(run.ranker.name, run.visits)))
 
 
 def _efficiency(instances: int, visits: int | None, seed: int, families: Sequence[Family]) -> list[Setting]:
