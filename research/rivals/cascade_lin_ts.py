@@ -61,7 +61,7 @@ class CascadeLinTS(Rival):
     """
 
     def __init__(
-        self, tree: DocumentTree, slots: int, *, noise: float = 0.5, spread: float = 1.0, seed: Seed = None
+        self, tree: DocumentTree, slots: int, *, noise: float = 0.1, spread: float = 0.1, seed: Seed = None
     ) -> None:
         super().__init__(tree, slots, seed=seed)
         above_zero(noise=noise, spread=spread)

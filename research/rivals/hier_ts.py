@@ -6,9 +6,9 @@ the document with the largest drawn mean among those that are not above it.
 
 References
 ----------
-Hong, Kveton, Katariya, Zaheer and Ghavamzadeh, *Deep hierarchy in bandits*, ICML 2022: Algorithm 1 (HierTS), and
-Section 3.3, the closed form of the posterior in a Gaussian hierarchy. The paper has one action a round; here each slot
-is such a bandit, as in ranked bandits (Radlinski, Kleinberg and Joachims, ICML 2008).
+Hong, Kveton, Katariya, Zaheer and Ghavamzadeh, *Deep hierarchy in bandits*, ICML 2022: HierTS, with the exact posterior
+of a Gaussian hierarchy. The paper has one action a round; here each slot is such a bandit, as in ranked bandits
+(Radlinski, Kleinberg and Joachims, ICML 2008).
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class HierTS(Rival):
         tree: DocumentTree,
         slots: int,
         *,
-        noise: float = 0.5,
-        spread: float = 0.2,
+        noise: float = 0.05,
+        spread: float = 0.01,
         prior: float = 0.0,
         seed: Seed = None,
     ) -> None:

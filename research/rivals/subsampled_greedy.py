@@ -6,7 +6,7 @@ drawn, each is shown once, and then the one with the best mean so far.
 References
 ----------
 Bayati, Hamidi, Johari and Khosravi, *Unreasonable effectiveness of greedy algorithms in multi-armed bandit with many
-arms*, NeurIPS 2020: Algorithm 3 (SS-Greedy). The paper has one arm a round. Here each slot is such a bandit, as in
+arms*, NeurIPS 2020: SS-Greedy. The paper has one arm a round. Here each slot is such a bandit, as in
 ranked bandits; or, `shared`, all slots learn one mean per document, as in cascading bandits.
 """
 

@@ -41,7 +41,7 @@ class TopRank(Rival):
     """
 
     def __init__(
-        self, tree: DocumentTree, slots: int, *, horizon: int = 10_000, scale: float = 1.0, seed: Seed = None
+        self, tree: DocumentTree, slots: int, *, horizon: int = 10_000, scale: float = 0.2, seed: Seed = None
     ) -> None:
         super().__init__(tree, slots, seed=seed)
         above_zero(horizon=horizon, scale=scale)
