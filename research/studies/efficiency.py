@@ -203,7 +203,7 @@ def efficiency_sections(folder: Path, command: str, results: Results, families: 
         f"Made by `{command}`. Clicks are simulated, and counted as shares of what the greedy "
         "optimum, with full information, collects in as many visits. All rankers of an instance meet the same "
         "visitors. Intervals are 95 %, by resampling instances. Parameters are the same in all families and were "
-        "chosen on other instances by `zoomrank study tuning`. Rankings have "
+        "chosen on other instances by `python -m research study tuning`. Rankings have "
         f"{SLOTS} slots unless a family says otherwise.{_twice(there)}{_lengths(there)}"
     )
     yield "![Clicks as a share of greedy's, by family](figures/figure-efficiency.png)"

@@ -133,14 +133,13 @@ def _short(name: str, title: str, users: Recipe, branching: tuple[int, ...], **o
     return Family(name, title, users, tree, visits=SHORT_VISITS, twice=True, early=True, short=True, **others)
 
 
-ORDERS_GIVEN = ("good", "middling", "reversed")
+_ORDERS = ("good", "middling", "reversed")
 _THREE_TASTES = recipe(tastes, count=3, exponent=0.5)
 _SHOP = recipe(tastes, count=7, liked=(0.2, 0.9), strays=3, kinds=20, nothing=1 / 3)
-_SHOP_TITLE = "120 documents, 15 shelves, 7 tastes by Zipf and strays, a third want nothing"
 _EARLY = (
     _short("ten", "10 documents, 5 shelves, 3 tastes, 3 slots", _THREE_TASTES, (5, 2), slots=3),
     _short("shelves", "24 documents, 12 shelves, 3 tastes, 3 slots", _THREE_TASTES, (12, 2), slots=3),
-    _short("shop", _SHOP_TITLE, _SHOP, (15, 8)),
+    _short("shop", "120 documents, 15 shelves, 7 tastes by Zipf and strays, a third want nothing", _SHOP, (15, 8)),
     _short(
         "halves",
         "300 documents, halves of 12 shelves, and strays",
@@ -164,8 +163,11 @@ _EARLY = (
         recipe("needles", count=4, values=(0.1, 0.2), background=0.005),
         (10, 10),
     ),
-    # Rankers that take no order start without.
-    *(_short(f"order-{one}", f"{_SHOP_TITLE}; a {one} order", _SHOP, (15, 8), order=one) for one in ORDERS_GIVEN),
+    # The visitors of `shop`. Rankers that take no order start without.
+    *(
+        _short(f"order-{one}", f"the same 120, ZoomRank has a {one} order", _SHOP, (15, 8), order=one)
+        for one in _ORDERS
+    ),
     Family(
         "zipf-taxonomy",
         "the first 500 visits of 5,000 documents, a taxonomy by Zipf",

@@ -47,7 +47,7 @@ ABLATIONS: Mapping[str, Recipe] = {
 ABLATED_INSTANCES = 10  # enough for means over all families; twice as many where a family takes twice as many
 EFFICIENCY_SEED = 4242  # instances of seed 2013 were used while ZoomRank was developed
 
-# Candidates for each ranker; COMPETITORS has the best of these.
+# Candidates for each ranker; COMPETITORS and RIVALS have the best of these.
 TUNING_SEED = 1
 QUERIES_SEED = 6161  # other seeds were used during development
 CANDIDATES: Mapping[str, Recipe] = {
