@@ -36,8 +36,8 @@ _ABOUT = "\n".join(
         "Run ZoomRank and its competitors on many families of worlds, and report.",
         "\nstudies:",
         *(_STUDY.format(name, one.title, one.instances, one.seed) for name, one in STUDIES.items()),
-        "\nfamilies (those with * take twice as many instances, which differ much):",
-        *(_FAMILY.format(family.name + "*" * family.needles, family.title) for family in FAMILIES),
+        "\nfamilies (those with * take twice as many instances, which differ much, or whose first\nvisits do):",
+        *(_FAMILY.format(family.name + "*" * family.twice, family.title) for family in FAMILIES),
         "\nfamilies of your own, for efficiency and tuning (queries makes traffic of them):",
         _FAMILY.format("taxonomy", "peaks on your taxonomy (--taxonomy)"),
         _FAMILY.format("taxonomy-intents", "intents on it (--taxonomy)"),
@@ -75,6 +75,13 @@ def add(commands: Commands) -> None:
         metavar="FILE",
         help="two more families: documents, in any of the forms above, with --relevance; "
         f"needs {installing(['documents', 'lab'])}",
+    )
+    parser.add_argument(
+        "--families",
+        nargs="+",
+        choices=[family.name for family in FAMILIES],
+        metavar="FAMILY",
+        help="of efficiency and tuning: these families only",
     )
     parser.add_argument("--traffic", action="store_true", help="of queries: the traffic alone, which takes minutes")
     add_relevance(parser, required=False)
@@ -170,6 +177,10 @@ class _OwnFiles:
 
 def _own_files(options: argparse.Namespace) -> _OwnFiles:
     own = _OwnFiles({"traffic": True} if options.traffic else {})
+    if options.families and options.study not in ("efficiency", "tuning"):
+        raise ParameterError("--families is only for the studies efficiency and tuning; leave it out.")
+    if options.families:
+        own.about["families"] = options.families
     if options.traffic and options.study != "queries":
         raise ParameterError("--traffic is only for the study queries; leave it out.")
     if (options.judged is None) != (options.relevance is None):

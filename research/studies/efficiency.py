@@ -10,29 +10,32 @@ probability that visitors who were shown random documents only would never have 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
-from research.studies.families import SLOTS, Family, by_kind
+from research.studies.families import SHORT_VISITS, SLOTS, Family, by_kind
 from research.studies.measures import SUSTAINED, bootstrap, lead_over_best, ratio_of_medians, settling_visit
-from research.studies.questions import ABLATED_INSTANCES, ABLATIONS
+from research.studies.questions import ABLATED_INSTANCES, ABLATIONS, RIVALS, SCALABLE, SLOW
 from zoomrank.errors import ResultsError
 from zoomrank.lab import registry
-from zoomrank.lab.curves import MARKS, VISITS, Estimate, Results, collected, collected_so_far
+from zoomrank.lab.curves import VISITS, Estimate, Results, collected, collected_so_far
 from zoomrank.lab.evaluation import COMPETITORS, OURS, PUBLISHED
 from zoomrank.lab.figure_style import BLUE, GREEN, GREY, INDIGO, OLIVE, ORANGE, PINK, RED, SKY, STYLE, WINE, save
 from zoomrank.lab.recipes import Setting
 from zoomrank.lab.registry import GREEDY
 from zoomrank.lab.report_pages import table
+from zoomrank.lab.run import MARKS
 from zoomrank.spaces import DocumentId, DocumentTree
 from zoomrank.types import Array
 from zoomrank.users import UserDistribution
 
+EARLY = 1_000  # the last of the early marks
 _MATTERS = 0.02  # of greedy's clicks: an interval wholly below minus this is a loss that matters
 _AHEAD, _LEVEL, _BEHIND = "ahead", "level", "**behind**"
 
@@ -53,13 +56,34 @@ class Lead:
 
 
 def leads(results: Results, families: Sequence[Family]) -> list[Lead]:
-    """Return all comparisons, family by family."""
-    others = [curve for curve in COMPETITORS if curve != OURS]
-    return [
-        Lead(family, mark, *lead_over_best(results, f"efficiency-{family.name}", OURS, others, mark))
-        for family in families
-        for mark in MARKS
-    ]
+    """Return all comparisons, family by family: against the best of all others that have run there."""
+    found = []
+    for family in families:
+        for mark in _marks(results, family):
+            others = [curve for curve in _rankers(results, family, mark) if curve != OURS]
+            found.append(Lead(family, mark, *lead_over_best(results, _name(family), OURS, others, mark)))
+    return found
+
+
+def _rankers(results: Results, family: Family, visits: int = 0) -> list[str]:
+    """Return the competitors and rivals that have run in a family, for at least so many visits."""
+    there = [curve for curve in (*COMPETITORS, *RIVALS) if results.has(_name(family), curve)]
+    return [curve for curve in there if results.curve(_name(family), curve).length >= visits]
+
+
+def _marks(results: Results, family: Family) -> list[int]:
+    """Return the marks that the runs of a family have reached."""
+    return [mark for mark in MARKS if mark <= results.curve(_name(family), GREEDY).length]
+
+
+def leads_overview(found: Sequence[Lead]) -> str:
+    """Return a table of leads, with a row per family and a column per mark."""
+    cells: dict[str, dict[int, str]] = {}
+    for one in found:
+        verdict = "" if one.verdict == _LEVEL else f" {one.verdict}"
+        cells.setdefault(one.family.title, {})[one.mark] = f"{round(one.lead.mean, 3) + 0.0:+.3f}{verdict}"
+    rows = [(title, *(row.get(mark, "–") for mark in MARKS)) for title, row in cells.items()]
+    return table(("family", *_heads()), rows)
 
 
 def leads_table(found: Sequence[Lead]) -> str:
@@ -72,12 +96,24 @@ def leads_table(found: Sequence[Lead]) -> str:
 
 
 def summary(found: Sequence[Lead]) -> str:
-    """Count comparisons won, lost, and lost by much, with the mean lead: for all, smooth and life-like families."""
+    """Count comparisons won, lost, and lost by much, with the mean lead: by kind of family, and for early and later
+    marks.
+    """
     families = list(dict.fromkeys(one.family for one in found))
     kinds = by_kind(families)
-    groups = {kind: [one for one in found if one.family in some] for kind, some in kinds.items()}
+    marks = {
+        "all": MARKS,
+        f"up to {EARLY:,}": [mark for mark in MARKS if mark <= EARLY],
+        "later": [mark for mark in MARKS if mark > EARLY],
+    }
+    groups = {
+        (kind, when): [one for one in found if one.family in some and one.mark in those]
+        for kind, some in kinds.items()
+        for when, those in marks.items()
+    }
     heads = (
         "families",
+        "marks",
         "comparisons",
         *(verdict.strip("*") for verdict in (_AHEAD, _LEVEL, _BEHIND)),
         f"wholly below -{_MATTERS}",
@@ -88,8 +124,8 @@ def summary(found: Sequence[Lead]) -> str:
         f"A comparison is a family and a number of visits. {OURS} is ahead if the interval is above 0, behind if it is "
         f"below, and level otherwise; the next column counts intervals that are wholly below -{_MATTERS}. The mean is "
         "over comparisons, and the last column counts those whose own mean is above 0. "
-        f"{_named([family.title for family in kinds['life-like']])}\n\n"
-        + table(heads, [(name, *_counted(group)) for name, group in groups.items() if group])
+        f"{_named('life-like', kinds)} {_named('early', kinds)}\n\n"
+        + table(heads, [(*name, *_counted(group)) for name, group in groups.items() if group])
     )
 
 
@@ -106,8 +142,9 @@ def _counted(group: Sequence[Lead]) -> tuple[str, ...]:
     )
 
 
-def _named(lifelike: Sequence[str]) -> str:
-    return f"Life-like are: {'; '.join(lifelike)}." if lifelike else "None of the families is life-like."
+def _named(kind: str, kinds: Mapping[str, Sequence[Family]]) -> str:
+    titles = [family.title for family in kinds[kind]]
+    return f"{kind.capitalize()} are: {'; '.join(titles)}." if titles else f"None of the families is {kind}."
 
 
 def blind_chances(tree: DocumentTree, users: UserDistribution, best: Sequence[DocumentId], visits: int) -> list[float]:
@@ -147,6 +184,14 @@ _COLOURS = (RED, BLUE, SKY, GREEN, ORANGE, PINK, WINE, OLIVE, INDIGO, GREY)
 _ENOUGH = 0.9  # of greedy, for the worst instance
 
 
+def _look(curve: str) -> dict[str, Any]:
+    """Return the colour and the line of a curve: ours is drawn over the others, rivals of this study are dashed."""
+    if curve in RIVALS:
+        return {"color": _COLOURS[1:][list(RIVALS).index(curve)], "linewidth": 1.0, "linestyle": "--"}
+    look = {"linewidth": 1.6, "zorder": 3} if curve == OURS else {"linewidth": 1.0}
+    return {"color": _COLOURS[list(COMPETITORS).index(curve)], **look}
+
+
 def efficiency_sections(folder: Path, command: str, results: Results, families: Sequence[Family]) -> Iterable[str]:
     """Return the paragraphs of the report, whose picture goes to the folder."""
     there = [family for family in families if results.comparable(_name(family), *COMPETITORS, GREEDY)]
@@ -158,16 +203,19 @@ def efficiency_sections(folder: Path, command: str, results: Results, families: 
         f"Made by `{command}`. Clicks are simulated, and counted as shares of what the greedy "
         "optimum, with full information, collects in as many visits. All rankers of an instance meet the same "
         "visitors. Intervals are 95 %, by resampling instances. Parameters are the same in all families and were "
-        "chosen on other instances by `zoomrank study tuning`. Rankings have "
-        f"{SLOTS} slots unless a family says otherwise.{_twice(there)}"
+        "chosen on other instances by `python -m research study tuning`. Rankings have "
+        f"{SLOTS} slots unless a family says otherwise.{_twice(there)}{_lengths(there)}"
     )
     yield "![Clicks as a share of greedy's, by family](figures/figure-efficiency.png)"
     yield f"## Clicks collected by {', '.join(f'{mark:,}' for mark in MARKS)} visits"
     yield _shares(results, there)
     yield "## ZoomRank against the best of the others, in pairs"
     found = leads(results, there)
-    yield leads_table(found)
     yield summary(found)
+    yield "Leads over the best of the others, by visits; those that are not level say so."
+    yield leads_overview(found)
+    yield "The same with the best of the others and intervals:"
+    yield leads_table(found)
     yield f"## Visits until the ranking shown is worth {SUSTAINED:.0%} of greedy for good"
     yield _settling(results, there)
     yield "## The worst instance, and what can be found at all"
@@ -178,25 +226,49 @@ def efficiency_sections(folder: Path, command: str, results: Results, families: 
 
 def _twice(families: Sequence[Family]) -> str:
     """Say which families have more instances than others."""
-    needles = [family.title for family in families if family.needles]
-    if not needles:
+    many = [family.title for family in families if family.twice]
+    if not many:
         return ""
-    return f" Families whose instances differ so much that they take twice as many: {'; '.join(needles)}."
+    return (
+        f" Families whose instances, or first visits, differ so much that they take twice as many: {'; '.join(many)}."
+    )
+
+
+def _lengths(families: Sequence[Family]) -> str:
+    """Say which families are short, and which rivals run there alone."""
+    if not any(family.short for family in families):
+        return ""
+    alone = [name for name in RIVALS if name not in SCALABLE]
+    told = f" Short candidate lists run {SHORT_VISITS:,} visits at most."
+    if alone:
+        told += f" Rivals that do not scale run on short lists only: {', '.join(alone)}."
+        told += f" Vowpal Wabbit runs {max(SLOW.values()):,} visits, and only where it is installed."
+    return told
 
 
 def _name(family: Family) -> str:
     return f"efficiency-{family.name}"
 
 
+def _heads() -> list[str]:
+    return [f"by {mark:,}" for mark in MARKS]
+
+
 def _shares(results: Results, families: Sequence[Family]) -> str:
     rows = []
     for family in families:
-        for curve in COMPETITORS:
+        there = _marks(results, family)
+        for curve in _rankers(results, family):
             mine, greedy = results.together(_name(family), curve, GREEDY)
-            shares = [str(bootstrap(collected(mine, greedy, mark))) for mark in MARKS]
+            shares = {mark: _brief(bootstrap(collected(mine, greedy, mark))) for mark in there if mark <= mine.length}
             worst = float((mine.rate(0.8) / greedy.expected[:, 0]).min())
-            rows.append((family.title if curve == OURS else "", curve, *shares, f"{worst:.2f}"))
-    return table(("family", "ranker", *(f"by {mark:,}" for mark in MARKS), "worst instance, last fifth"), rows)
+            cells = (shares.get(mark, "–") for mark in MARKS)
+            rows.append((family.title if curve == OURS else "", curve, *cells, f"{worst:.2f}"))
+    return "± is half of the interval.\n\n" + table(("family", "ranker", *_heads(), "worst instance, last fifth"), rows)
+
+
+def _brief(share: Estimate) -> str:
+    return f"{share.mean:.3f}" if share.instances < 2 else f"{share.mean:.3f} ±{(share.high - share.low) / 2:.3f}"
 
 
 def _settling(results: Results, families: Sequence[Family]) -> str:
@@ -251,23 +323,32 @@ def _visits(since: Array) -> str:
 
 def _ablations(results: Results, families: Sequence[Family]) -> str:
     there = [name for name in ABLATIONS if all(results.comparable(_name(f), name, GREEDY) for f in families)]
-    kinds = by_kind(families)
-    rows = [(curve, *(_means(results, some, curve, there) for some in kinds.values())) for curve in (OURS, *there)]
+    rows = []
+    for kind, some in by_kind(families).items():
+        ours = _means(results, some, OURS, there) if some else {}
+        rows += [(kind, OURS, *(f"{ours[mark]:.3f}" if mark in ours else "–" for mark in MARKS))] if some else []
+        for curve in there if some else ():
+            theirs = _means(results, some, curve, there)
+            cells = (f"{theirs[mark] - ours[mark] + 0.0:+.3f}" if mark in ours else "–" for mark in MARKS)
+            rows.append(("", curve, *cells))
     return (
-        f"Means over families by {', '.join(f'{mark:,}' for mark in MARKS)} visits, of the first {ABLATED_INSTANCES} "
-        "instances. Without one ingredient (`no-…`), and without all of these: bare is nothing but counting along "
-        "paths, the bound, records, and witnesses.\n\n" + table(("ranker", *kinds), rows)
+        f"Means over families, of the first {ABLATED_INSTANCES} instances (twice as many where a family takes twice as "
+        "many): the shares of ZoomRank, and below them the differences to it, without one ingredient (`no-…`), and "
+        "without all of these: bare is nothing but counting along paths, the bound, records, and witnesses.\n\n"
+        + table(("families", "ranker", *_heads()), rows)
     )
 
 
-def _means(results: Results, families: Sequence[Family], curve: str, there: Sequence[str]) -> str:
-    """Return shares of greedy's clicks by each mark, on the instances that ablated variants have run on, too."""
-    cells = []
-    for mark in MARKS:
-        pairs = (results.together(_name(family), curve, GREEDY, *there[:1]) for family in families)
-        shares = [float(collected(mine, greedy, mark).mean()) for mine, greedy, *_ in pairs]
-        cells.append(f"{np.mean(shares):.3f}" if shares else "–")
-    return " / ".join(cells)
+def _means(results: Results, families: Sequence[Family], curve: str, there: Sequence[str]) -> dict[int, float]:
+    """Return shares of greedy's clicks by each mark, over families that have reached it, on the instances that ablated
+    variants have run on, too.
+    """
+    shares: dict[int, list[float]] = {}
+    for family in families:
+        mine, greedy, *_ = results.together(_name(family), curve, GREEDY, *there[:1])
+        for mark in _marks(results, family):
+            shares.setdefault(mark, []).append(float(collected(mine, greedy, mark).mean()))
+    return {mark: float(np.mean(some)) for mark, some in shares.items()}
 
 
 def _draw(families: Sequence[Family], results: Results, folder: Path) -> None:
@@ -278,15 +359,12 @@ def _draw(families: Sequence[Family], results: Results, folder: Path) -> None:
         grid = drawing.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
         handles = {}
         for axes, family in zip(grid.flat, families, strict=False):
-            for colour, curve in zip(_COLOURS, COMPETITORS, strict=True):
+            for curve in _rankers(results, family):
                 mine, greedy = results.together(_name(family), curve, GREEDY)
-                look = (
-                    {"linewidth": 1.6, "zorder": 3} if curve == OURS else {"linewidth": 1.0}
-                )  # ours is drawn over the others
-                (handles[curve],) = axes.plot(mine.visits, collected_so_far(mine, greedy), color=colour, **look)
+                (handles[curve],) = axes.plot(mine.visits, collected_so_far(mine, greedy), **_look(curve))
             axes.set_title(textwrap.fill(family.title, 30), loc="left", fontsize=7)
             axes.set_xscale("log")
-            axes.set_xlim(left=100)
+            axes.set_xlim(left=MARKS[0] / 2)
             axes.set_ylim(0, 1.05)
         for axes in list(grid.flat)[len(families) :]:
             axes.set_visible(False)

@@ -10,16 +10,23 @@ Judging: whether judgments by a log are right; its logs are not runs of rankers 
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from research.rivals.cascade_lin_ts import CascadeLinTS
+from research.rivals.cascade_lsb import CascadeLSB
+from research.rivals.hier_ts import HierTS
+from research.rivals.subsampled_greedy import SubsampledGreedy
+from research.rivals.top_rank import TopRank
+from research.rivals.vowpal_wabbit import VowpalWabbit
 from research.studies.families import FAMILIES, Family
 from research.studies.queries import RELATIONS, Lent, copied, one_for_all, oracle, query_users
 from research.studies.warm_start import OLD_RANKERS, ORDERS, Led, warm_started, worlds
 from zoomrank.lab.curves import VISITS
 from zoomrank.lab.evaluation import COMPETITORS, OURS
-from zoomrank.lab.recipes import SEED, Curve, Experiment, Recipe, Setting, recipe
+from zoomrank.lab.recipes import ALL_VISITS, SEED, Curve, Experiment, Recipe, Setting, recipe
 from zoomrank.lab.registry import GREEDY
 
 # ZoomRank without one of its ingredients; "bare" keeps only counts along paths, the bound, witnesses and records.
@@ -37,10 +44,10 @@ ABLATIONS: Mapping[str, Recipe] = {
     **{f"no-{name}": recipe("ZoomRank", **ingredient) for name, ingredient in _WITHOUT.items()},
     "bare": recipe("ZoomRank", **_BARE),
 }
-ABLATED_INSTANCES = 10  # enough for means over all families
+ABLATED_INSTANCES = 10  # enough for means over all families; twice as many where a family takes twice as many
 EFFICIENCY_SEED = 4242  # instances of seed 2013 were used while ZoomRank was developed
 
-# Candidates for each ranker; COMPETITORS has the best of these.
+# Candidates for each ranker; COMPETITORS and RIVALS have the best of these.
 TUNING_SEED = 1
 QUERIES_SEED = 6161  # other seeds were used during development
 CANDIDATES: Mapping[str, Recipe] = {
@@ -57,18 +64,74 @@ CANDIDATES: Mapping[str, Recipe] = {
         *(recipe("RankKLUCB", exploration=value) for value in (1.0, 0.1, 0.01, 0.001)),
         *(recipe("CascadeKLUCB", exploration=value) for value in (0.1, 0.01, 0.003, 0.001)),
         *(recipe("RankThompson", prior=value) for value in (1.0, 0.3, 0.1, 0.03)),
+        *(
+            recipe(rival, noise=noise, spread=spread)
+            for rival in (CascadeLinTS, HierTS)
+            for noise, spread in ((0.5, 0.2), (0.2, 0.1), (0.1, 0.1), (0.1, 0.05), (0.05, 0.01), (0.02, 0.004))
+        ),
+        *(recipe(CascadeLSB, alpha=alpha, noise=0.3) for alpha in (1.0, 0.5, 0.3, 0.1)),
+        *(recipe(CascadeLSB, alpha=0.3, noise=noise) for noise in (1.0, 0.6, 0.15)),
+        *(recipe(CascadeLSB, alpha=0.3, cover=cover, noise=0.3) for cover in (0.8, 0.5)),
+        recipe(CascadeLSB, alpha=0.3, noise=0.3, topics="shelves"),
+        *(
+            recipe(SubsampledGreedy, factor=factor, horizon=ALL_VISITS, shared=shared)
+            for factor in (0.2, 0.5, 1.0)
+            for shared in (False, True)
+        ),
+        *(recipe(TopRank, horizon=ALL_VISITS, scale=scale) for scale in (1.0, 0.3, 0.2, 0.1)),
+        *(recipe(VowpalWabbit, options=options) for options in ("--epsilon 0.1", "--epsilon 0.02", "--squarecb")),
     )
 }
+
+# Rivals of this study alone, from `research.rivals`, with the constants that suit them best on short lists: found by
+# `python -m research study tuning --visits 2000 --instances 3 --families ten shelves shop halves duplicates popular
+# nearly-all nearly-none`.
+RIVALS: Mapping[str, Recipe] = {
+    "CascadeLinTS-tuned": recipe(CascadeLinTS, noise=0.1, spread=0.1),
+    "CascadeLSB-tuned": recipe(CascadeLSB, alpha=0.3, noise=0.3),
+    "HierTS-tuned": recipe(HierTS, noise=0.05, spread=0.01),
+    "SubsampledGreedy-tuned": recipe(SubsampledGreedy, factor=1.0, horizon=ALL_VISITS, shared=False),
+    "TopRank-tuned": recipe(TopRank, horizon=ALL_VISITS, scale=0.2),
+    "VowpalWabbit-tuned": recipe(VowpalWabbit, options="--epsilon 0.02"),
+}
+SCALABLE = ("SubsampledGreedy-tuned",)  # runs in all families; the others go through all documents in every visit
+SLOW = {RIVALS["VowpalWabbit-tuned"].name: 1_000}  # most visits: milliseconds each
+_ON_SHORT_LISTS = {rival.name for name, rival in RIVALS.items() if name not in SCALABLE}
+
+
+def rivals_of(family: Family) -> dict[str, Recipe]:
+    """Return the rivals that run in a family, as far as they are installed."""
+    return {name: rival for name, rival in RIVALS.items() if _runs_in(rival, family)}
+
+
+def candidates_of(family: Family) -> dict[str, Recipe]:
+    """Return the candidates that run in a family, as far as they are installed."""
+    return {name: candidate for name, candidate in CANDIDATES.items() if _runs_in(candidate, family)}
+
+
+def _runs_in(ranker: Recipe, family: Family) -> bool:
+    if ranker.name in SLOW and importlib.util.find_spec("vowpalwabbit") is None:
+        return False
+    return family.short or ranker.name not in _ON_SHORT_LISTS
+
+
 _GREEDILY = Curve(GREEDY, recipe(GREEDY))
 
 
 def experiment(family: Family) -> Experiment:
     """Return the experiment of all competitors and ablations in one world."""
-    return _experiment("efficiency", family, {**COMPETITORS, **ABLATIONS}, family.visits)
+    return _experiment("efficiency", family, {**COMPETITORS, **rivals_of(family), **ABLATIONS}, family.visits)
+
+
+def _with_order(ranker: Recipe, family: Family) -> Recipe:
+    """Return the ranker with the caller's order of the family, if it takes one."""
+    if family.order is None or ranker.name != OURS:
+        return ranker
+    return recipe(Led, family=family.name, order=family.order, **ranker.given)
 
 
 def _experiment(study: str, family: Family, rankers: Mapping[str, Recipe], visits: int) -> Experiment:
-    curves = (Curve(name, ranker, belief=family.belief) for name, ranker in rankers.items())
+    curves = (Curve(name, _with_order(ranker, family), belief=family.belief) for name, ranker in rankers.items())
     return Experiment(
         name=f"{study}-{family.name}",
         title=family.title,
@@ -82,18 +145,30 @@ def _experiment(study: str, family: Family, rankers: Mapping[str, Recipe], visit
 
 def _runs(one: Experiment, family: Family, instances: int, visits: int | None, seed: int) -> list[Setting]:
     """Return the runs of an experiment, each in the world that its family has for the instance."""
+    if family.early and visits is not None:
+        visits = min(visits, one.visits)
     runs = one.settings(instances=family.instances(instances), visits=visits, seed=seed)
-    worlds = (family.world(run.instance) for run in runs)
-    return [replace(run, tree=tree, users=users) for run, (tree, users) in zip(runs, worlds, strict=True)]
+    return [_in_world(run, *family.world(run.instance)) for run in runs]
+
+
+def _in_world(run: Setting, tree: Recipe, users: Recipe) -> Setting:
+    return replace(run, tree=tree, users=users, visits=min(run.visits, SLOW.get(run.ranker.name, run.visits)))
 
 
 def _efficiency(instances: int, visits: int | None, seed: int, families: Sequence[Family]) -> list[Setting]:
-    runs = [run for family in families for run in _runs(experiment(family), family, instances, visits, seed)]
-    return [run for run in runs if run.curve not in ABLATIONS or run.instance < ABLATED_INSTANCES]
+    runs: list[Setting] = []
+    for family in families:
+        ablated = family.instances(ABLATED_INSTANCES)
+        mine = _runs(experiment(family), family, instances, visits, seed)
+        runs += [run for run in mine if run.curve not in ABLATIONS or run.instance < ablated]
+    return runs
 
 
 def _tuning(instances: int, visits: int | None, seed: int, families: Sequence[Family]) -> list[Setting]:
-    tried = ((_experiment("tuning", family, CANDIDATES, VISITS), family) for family in families)
+    tried = (
+        (_experiment("tuning", family, candidates_of(family), min(VISITS, family.visits)), family)
+        for family in families
+    )
     return [run for one, family in tried for run in _runs(one, family, instances, visits, seed)]
 
 

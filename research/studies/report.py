@@ -12,14 +12,15 @@ from research.studies.efficiency import efficiency_sections
 from research.studies.families import Family, families_of
 from research.studies.judging_report import judging_sections
 from research.studies.queries_report import query_sections
-from research.studies.questions import CANDIDATES, CONVERGENCE, STUDIES
+from research.studies.questions import CANDIDATES, CONVERGENCE, RIVALS, STUDIES, candidates_of
 from research.studies.warm_start import known_before_sections
 from zoomrank.errors import ResultsError
-from zoomrank.lab.curves import MARKS, Results, collected
+from zoomrank.lab.curves import Results, collected
 from zoomrank.lab.evaluation import COMPETITORS, OURS
 from zoomrank.lab.registry import GREEDY
 from zoomrank.lab.report_pages import made_with, table, write_page
 from zoomrank.lab.results_folder import ResultsFolder
+from zoomrank.lab.run import MARKS
 
 
 def write_study_report(folder: ResultsFolder) -> Path:
@@ -48,6 +49,7 @@ def _command(folder: ResultsFolder) -> str:
     words = ["python", "-m", "research", "study", manifest["study"], "--instances", manifest["instances"]]
     words += ["--seed", manifest["seed"]]
     words += ["--visits", manifest["visits"]] if manifest["visits"] else []
+    words += ["--families", *manifest["families"]] if manifest.get("families") else []
     words += ["--traffic"] if manifest.get("traffic") else []
     words += ["--taxonomy", PurePath(manifest["taxonomy"]).name] if manifest.get("taxonomy") else []
     words += manifest["judged"]["options"] if manifest.get("judged") else []
@@ -68,26 +70,44 @@ def _notes(folder: ResultsFolder) -> Iterable[str]:
 
 
 def _tuning(folder: Path, command: str, results: Results, families: Sequence[Family]) -> Iterable[str]:
-    there = [family for family in families if results.comparable(f"tuning-{family.name}", *CANDIDATES, GREEDY)]
+    there = [family for family in families if results.comparable(_tuned(family), *candidates_of(family), GREEDY)]
     if not there:
         raise ResultsError(f"{folder} has no family in which all candidates have run: nothing to report yet.")
-    chosen = [str(ranker) for ranker in COMPETITORS.values()]
-    rows = []
-    for name in CANDIDATES:
-        shares = []
-        for family in there:
-            mine, greedy = results.together(f"tuning-{family.name}", name, GREEDY)
-            shares.append([float(collected(mine, greedy, mark).mean()) for mark in MARKS])
-        cells = [f"{share:.3f}" for share in np.mean(shares, axis=0)]
-        rows.append((name, *cells, f"{np.mean(shares):.3f}", "used" if name in chosen else ""))
     yield "# Which parameters are best over all families"
     yield (
-        f"Made by `{command}`: the shares of greedy's clicks that each candidate collects, means over "
-        f"{len(there)} families. The instances are not those of the comparison. A ranker is used with the parameters "
-        "whose mean over all three marks is highest; ZoomRank with its defaults, which were chosen before."
+        f"Made by `{command}`: the shares of greedy's clicks that each candidate collects, means over families. The "
+        "instances are not those of the comparison. A ranker is used with the parameters whose mean over all marks is "
+        "highest; ZoomRank with its defaults, which were chosen before. Rivals that do not scale are tuned on short "
+        "lists alone."
     )
-    yield f"The families: {'; '.join(family.title for family in there)}."
-    yield table(("candidate", *(f"by {mark:,}" for mark in MARKS), "mean", ""), rows)
+    for title, some in {"All families": there, "Short lists": [family for family in there if family.short]}.items():
+        if some:
+            yield f"## {title}"
+            yield f"The families: {'; '.join(family.title for family in some)}."
+            yield _candidates(results, some)
+
+
+def _tuned(family: Family) -> str:
+    return f"tuning-{family.name}"
+
+
+def _candidates(results: Results, families: Sequence[Family]) -> str:
+    """Return the table of those candidates that run in all of these families."""
+    used = [str(ranker) for ranker in (*COMPETITORS.values(), *RIVALS.values())]
+    rows = []
+    for name in CANDIDATES:
+        if not all(name in candidates_of(family) for family in families):
+            continue
+        shares: dict[int, list[float]] = {}
+        for family in families:
+            mine, greedy = results.together(_tuned(family), name, GREEDY)
+            for mark in MARKS:
+                if mark <= mine.length:
+                    shares.setdefault(mark, []).append(float(collected(mine, greedy, mark).mean()))
+        means = {mark: np.mean(some) for mark, some in shares.items()}
+        cells = [f"{means[mark]:.3f}" if mark in means else "–" for mark in MARKS]
+        rows.append((name, *cells, f"{np.mean(list(means.values())):.3f}", "used" if name in used else ""))
+    return table(("candidate", *(f"by {mark:,}" for mark in MARKS), "mean", ""), rows)
 
 
 def _convergence(folder: Path, command: str, results: Results, families: Sequence[Family]) -> Iterable[str]:  # noqa: ARG001

@@ -7,6 +7,7 @@ random, or reversed. The report says how many visits a log saves, and how many c
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ IMPRESSIONS = 5_000
 OLD_RANKERS = ("random", "popular", "RankUCB1")
 ORDERS = ("good", "of others", "random", "reversed")
 WORLDS = ("two-peaks", "uneven", "hundred", "intents", "scattered")
-_ERROR = 0.7  # of the logarithm of an estimated popularity
+_ERROR, _LARGE_ERROR = 0.7, 2.0  # of the logarithm of an estimated popularity
 
 
 def worlds() -> list[Family]:
@@ -42,7 +43,8 @@ def worlds() -> list[Family]:
 def _visitors(tree: DocumentTree, world: np.random.Generator, family: str) -> UserDistribution:
     """Draw the visitors of an instance as the lab draws them; a second call draws others."""
     users = next(one for one in FAMILIES if one.name == family).users
-    made: UserDistribution = USERS[users.name](tree, seed=world, **users.given)
+    make = USERS.get(users.name) or pkgutil.resolve_name(users.name)
+    made: UserDistribution = make(tree, seed=world, **users.given)
     return made
 
 
@@ -81,13 +83,22 @@ class Led:
     meets_others = True
 
     def __init__(
-        self, tree: DocumentTree, slots: int, *, seed: Any, world: np.random.Generator, family: str, order: str
+        self,
+        tree: DocumentTree,
+        slots: int,
+        *,
+        seed: Any,
+        world: np.random.Generator,
+        family: str,
+        order: str,
+        **settings: Any,
     ) -> None:
-        self.ranker = ZoomRank(tree, slots, seed=seed)
+        self.ranker = ZoomRank(tree, slots, seed=seed, **settings)
         users, others = (_visitors(tree, world, family) for _ in range(2))
         popular = np.asarray(users.mean())
         worth: Mapping[str, Callable[[], Array]] = {
             "good": lambda: popular * np.exp(world.normal(0, _ERROR, len(popular))),
+            "middling": lambda: popular * np.exp(world.normal(0, _LARGE_ERROR, len(popular))),
             "of others": lambda: np.asarray(others.mean()),
             "random": lambda: world.random(len(popular)),
             "reversed": lambda: -popular,

@@ -165,9 +165,9 @@ def test_every_ranker_can_be_asked_for(tmp_path: Path) -> None:
 
 
 def test_marks_end_with_the_last_visit() -> None:
-    assert marks(50_000) == [1_000, 10_000, 50_000]
-    assert marks(20_000) == [1_000, 10_000, 20_000]
-    assert marks(300) == [300]
+    assert marks(50_000) == [50, 100, 200, 500, 1_000, 10_000, 50_000]
+    assert marks(20_000) == [50, 100, 200, 500, 1_000, 10_000, 20_000]
+    assert marks(300) == [50, 100, 200, 300]
 
 
 def made_up(path: Path, rates: dict[str, list[float]], topics: int = 3) -> ResultsFolder:
@@ -193,8 +193,8 @@ def test_the_report_counts_wins_and_losses(tmp_path: Path) -> None:
     assert text.split("\n\n")[1].startswith("**Clicks here are simulated from real labels.**")
     assert "3 topics, 2 slots, 2,000 visits, 1 instance of each" in text
     assert "| 2,000 | 1 | 1 | 1 | -0.600 | 0.100 | -0.167 [-1.107, 0.774] | cannot tell |" in text
-    assert "| t/0 | 20 | 4 | 0.500 | 0.20 / 0.20 | 0.80 / 0.80 | 0.40 / 0.40 |" in text
-    assert "| ranker | is told | by 1,000 | by 2,000 |" in text
+    assert "| t/0 | 20 | 4 | 0.500 | 0.20 / 0.20 / 0.20 | 0.80 / 0.80 / 0.80 | 0.40 / 0.40 / 0.40 |" in text
+    assert "| ranker | is told | by 50 | by 100 | by 200 | by 500 | by 1,000 | by 2,000 |" in text
     assert (folder.path / "figures" / "figure-evaluation.png").exists()
 
 

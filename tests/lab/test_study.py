@@ -7,20 +7,21 @@ import numpy as np
 import pytest
 from research.__main__ import main
 from research.studies import families, questions, report
-from research.studies.efficiency import Lead, blind_chances, summary
+from research.studies.efficiency import Lead, blind_chances, leads, leads_overview, summary
 from research.studies.families import FAMILIES, Family, judged_family, taxonomy_family, taxonomy_intents_family
 from research.studies.measures import bootstrap, lead_over_best, ratio_of_medians, settling_visit
-from research.studies.questions import ABLATIONS, CANDIDATES, STUDIES, experiment
+from research.studies.questions import ABLATIONS, CANDIDATES, RIVALS, SCALABLE, SLOW, STUDIES, experiment
 from research.studies.report import write_study_report
+from research.studies.short_lists import popular, tastes, zipf_taxonomy
 
 import zoomrank as zr
 from zoomrank.errors import ParameterError, ResultsError, TaxonomyError
-from zoomrank.lab.curves import MARKS, Estimate, Results, collected
+from zoomrank.lab.curves import Estimate, Results, collected
 from zoomrank.lab.evaluation import COMPETITORS, OURS
 from zoomrank.lab.recipes import Setting
-from zoomrank.lab.registry import GREEDY, load_world
+from zoomrank.lab.registry import GREEDY, load_world, ranker, world
 from zoomrank.lab.results_folder import ResultsFolder, sweep_request
-from zoomrank.lab.run import RunRows, checkpoints, run
+from zoomrank.lab.run import MARKS, RunRows, checkpoints, run
 from zoomrank.users import CopiedRelevance, Independent
 
 HUNDRED = next(family for family in FAMILIES if family.name == "hundred")
@@ -46,8 +47,11 @@ def test_every_setting_survives_being_written_down() -> None:
     assert len({setting.id for setting in runs}) == len(runs)
     assert all(Setting.from_json(setting.to_json()) == setting for setting in runs)
     short = ("queries", "log-", "order-")  # the first visits are what matters there
-    assert all(setting.visits >= 50_000 for setting in runs if not setting.experiment.startswith(short))
-    assert {str(ranker) for ranker in COMPETITORS.values()} <= {
+    early = {f"{study}-{family.name}": family.visits for study in STUDIES for family in FAMILIES if family.early}
+    for setting in runs:
+        if not setting.experiment.startswith(short):
+            assert setting.visits >= early.get(setting.experiment, 50_000)
+    assert {str(ranker) for ranker in (*COMPETITORS.values(), *RIVALS.values())} <= {
         *CANDIDATES,
         "RankCorrZoom()",
         "RankRandom()",
@@ -105,6 +109,22 @@ def test_losses_are_seen() -> None:
         assert np.sign(lead.low) == np.sign(lead.high) == sign
 
 
+def test_all_rivals_are_compared_as_long_as_they_run() -> None:
+    slow = "VowpalWabbit-tuned"
+    rates = {**dict.fromkeys(COMPETITORS, 0.2), "HierTS-tuned": 0.3, GREEDY: 0.5}
+    rows = [run for name, rate in rates.items() for run in _curve(name, [rate] * 3)]
+    results = Results([*rows, *_curve(slow, [0.4] * 3, visits=1_000)])
+    found = {one.mark: one for one in leads(results, [HUNDRED])}
+    assert {mark: one.rival for mark, one in found.items()} == {
+        mark: slow if mark <= 1_000 else "HierTS-tuned" for mark in MARKS
+    }
+    assert found[50].lead.mean == pytest.approx(-0.4)
+    assert found[50_000].lead.mean == pytest.approx(-0.2, abs=0.001)
+    limits = {run.curve: run.visits for run in STUDIES["efficiency"].settings(1, None, 5) if "-shop" in run.experiment}
+    assert limits["HierTS-tuned"] == 10_000
+    assert limits.get(slow, 1_000) == 1_000  # only where it is installed
+
+
 def test_the_report_says_where_zoomrank_is_behind(tmp_path: Path) -> None:
     folder = ResultsFolder.create(tmp_path / "out", sweep_request("study", 3, None, 2013, study="efficiency"))
     with pytest.raises(ResultsError, match="nothing to report yet"):
@@ -120,38 +140,87 @@ def test_the_report_says_where_zoomrank_is_behind(tmp_path: Path) -> None:
     assert "RankUCB1-tuned | -0.333" in text
     assert "3 of 3 never" in text
     assert "no-lending" in text
-    assert "| all | 3 | 0 | 0 | 3 | 3 | -0.333 | 0 |\n| life-like | 3 | 0 | 0 | 3 | 3 | -0.333 | 0 |" in text
+    for kind in ("all", "life-like"):
+        assert f"| {kind} | up to 1,000 | 5 | 0 | 0 | 5 | 5 | -0.333 | 0 |" in text
+        assert f"| {kind} | later | 2 | 0 | 0 | 2 | 2 | -0.333 | 0 |" in text
+    assert "| 100 documents |" + " -0.333 **behind** |" * 7 in text
+    assert "| | no-lending |" + " +0.000 |" * 7 in text.replace("|  |", "| |")
 
 
 def test_the_summary_counts_comparisons() -> None:
     smooth, lifelike = (dataclasses.replace(HUNDRED, lifelike=like) for like in (False, True))
     made = [
-        (smooth, 0.2, 0.1, 0.3),  # ahead
-        (smooth, 0.1, -0.1, 0.3),  # level
-        (lifelike, -0.1, -0.2, -0.03),  # behind, and it matters
-        (lifelike, -0.02, -0.03, -0.01),  # behind
-        (lifelike, -0.08, -0.2, 0.0),  # level
+        (smooth, 50, 0.2, 0.1, 0.3),  # ahead
+        (smooth, 10_000, 0.1, -0.1, 0.3),  # level
+        (lifelike, 50, -0.1, -0.2, -0.03),  # behind, and it matters
+        (lifelike, 1_000, -0.02, -0.03, -0.01),  # behind
+        (lifelike, 10_000, -0.08, -0.2, 0.0),  # level
     ]
-    leads = [Lead(family, 1_000, "other", Estimate(mean, low, high, 9)) for family, mean, low, high in made]
-    text = summary(leads)
-    heads = "| comparisons | ahead | level | behind | wholly below -0.02 | mean lead | mean lead above 0 |"
+    found = [Lead(family, mark, "other", Estimate(mean, low, high, 9)) for family, mark, mean, low, high in made]
+    text = summary(found)
+    heads = "| marks | comparisons | ahead | level | behind | wholly below -0.02 | mean lead | mean lead above 0 |"
     assert heads in text
-    assert "| all | 5 | 1 | 2 | 2 | 1 | 0.020 | 2 |" in text
-    assert "| smooth | 2 | 1 | 1 | 0 | 0 | 0.150 | 2 |" in text
-    assert "| life-like | 3 | 0 | 1 | 2 | 1 | -0.067 | 0 |" in text
-    assert "Life-like are: 100 documents." in text
+    assert "| all | all | 5 | 1 | 2 | 2 | 1 | 0.020 | 2 |" in text
+    assert "| smooth | up to 1,000 | 1 | 1 | 0 | 0 | 0 | 0.200 | 1 |" in text
+    assert "| life-like | up to 1,000 | 2 | 0 | 0 | 2 | 1 | -0.060 | 0 |" in text
+    assert "| life-like | later | 1 | 0 | 1 | 0 | 0 | -0.080 | 0 |" in text
+    assert "Life-like are: 100 documents. None of the families is early." in text
+    row = "| 100 documents | -0.100 **behind** | – | – | – | -0.020 **behind** | -0.080 | – |"
+    assert row in leads_overview(found[2:])
 
 
 def test_families_say_how_many_instances_and_slots_they_have() -> None:
     runs = STUDIES["efficiency"].settings(3, None, 5)
     for family in FAMILIES:
         mine = [run for run in runs if (run.experiment, run.curve) == (f"efficiency-{family.name}", OURS)]
-        assert [run.instance for run in mine] == list(range(6 if family.name in ("rare-clicks", "needles") else 3))
+        assert [run.instance for run in mine] == list(range(6 if family.twice else 3))
         assert {run.slots for run in mine} == {family.slots}
         assert family.slots == 5 or f", {family.slots} slot" in family.title
-    assert [family.slots for family in FAMILIES if family.slots != 5] == [1, 3, 10]
+    assert {family.name for family in FAMILIES if family.twice and not family.early} == {"rare-clicks", "needles"}
+    assert {family.slots for family in FAMILIES} == {1, 3, 5, 10}
     long = {run.experiment: run.slots for run in STUDIES["convergence"].settings(1, None, 5)}
     assert [long[f"convergence-small{k}"] for k in ("", "-1", "-5", "-10")] == [2, 1, 5, 10]
+
+
+def test_early_families_are_about_the_first_visits() -> None:
+    runs = STUDIES["efficiency"].settings(1, 20_000, 5)
+    for family in FAMILIES:
+        mine = [run for run in runs if run.experiment == f"efficiency-{family.name}"]
+        longest = min(family.visits, 20_000) if family.early else 20_000
+        assert {run.visits for run in mine if run.ranker.name not in SLOW} == {longest}
+        installed = {*RIVALS} - {"VowpalWabbit-tuned"}
+        assert {run.curve for run in mine} >= {*COMPETITORS, *(installed if family.short else SCALABLE), GREEDY}
+        assert family.short or not {run.curve for run in mine} & {*RIVALS} - {*SCALABLE}
+    assert all(mark in checkpoints(50_000) for mark in MARKS)
+    sizes = {
+        family.name: len(world(experiment(family).settings(instances=1)[0])[0]) for family in FAMILIES if family.short
+    }
+    assert (min(sizes.values()), max(sizes.values())) == (10, 300)
+
+
+@pytest.mark.parametrize("order", ["good", "middling", "reversed"])
+def test_an_order_is_given_to_rankers_that_take_one(order: str) -> None:
+    family = next(one for one in FAMILIES if one.name == f"order-{order}")
+    runs = experiment(family).settings([OURS, "RankRandom", GREEDY], instances=1, visits=50)
+    assert [run.ranker.name.rpartition(":")[2] for run in runs] == ["Led", "RankRandom", GREEDY]
+    tree, users = world(runs[0])
+    led = ranker(runs[0], tree, users)
+    first = users.mean()[tree.documents.positions(led.order[:10])].mean()  # type: ignore[attr-defined]
+    assert (first > users.mean().mean()) == (order != "reversed")
+    assert run(runs[0]).satisfied[-1] >= 0
+
+
+def test_tastes_are_about_shelves() -> None:
+    tree = zr.DocumentTree.from_parents([-1, 0, 0, 0, *([1] * 4), *([2] * 4), *([3] * 4)])
+    users = tastes(tree, count=3, part=0.5, nothing=0.25, exponent=1.0, seed=1)
+    assert users.weights == pytest.approx([0.75 * 6 / 11, 0.75 * 3 / 11, 0.75 * 2 / 11, 0.25])
+    assert [int(row.sum()) for row in users._matrix.toarray()] == [2, 2, 2, 0]
+    assert users.greedy(3).satisfaction == pytest.approx(0.75)
+    assert sorted(popular(tree, top=0.4, seed=1).mean(), reverse=True)[:3] == pytest.approx([0.4, 0.2, 0.4 / 3])
+    large = zipf_taxonomy(documents=500, fan=5)
+    assert len(large) == pytest.approx(500, rel=0.05)
+    sizes = np.diff(large.shape.end_document[1:6], prepend=0)
+    assert sizes[0] == pytest.approx(2 * sizes[1], rel=0.1)
 
 
 def test_instances_of_judged_families_take_turns_on_topics() -> None:

@@ -21,7 +21,6 @@ from zoomrank.types import Array
 
 CONFIDENCE = 0.95
 VISITS = 50_000  # of a run, where rankers are compared
-MARKS = (1_000, 10_000, 50_000)  # visits by which clicks are counted
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from zoomrank.errors import CatalogueError, ParameterError
-from zoomrank.lab.curves import MARKS, VISITS, Results, collected, collected_so_far
+from zoomrank.lab.curves import VISITS, Results, collected, collected_so_far
 from zoomrank.lab.recipes import ALL_VISITS, SEED, Curve, Experiment, Recipe, Setting, recipe
 from zoomrank.lab.registry import (
     GREEDY,
@@ -36,6 +36,7 @@ from zoomrank.lab.registry import (
     store_topic,
     topic_file,
 )
+from zoomrank.lab.run import MARKS
 from zoomrank.lab.sweep import Local, SweepObserver, sweep
 from zoomrank.rankers import FixedRanking
 from zoomrank.spaces import DocumentTree

@@ -74,12 +74,13 @@ def _sections(folder: ResultsFolder, results: Results, rankers: Sequence[str], t
     if duel:
         yield f"## Topics that {OURS} wins and loses against {RIVAL}"
         yield _wins_and_losses(results, topics, at)
+    few = [mark for mark in at[:-1] if mark in (100, 1_000)] + at[-1:]  # all of them would fill the page
     yield "## Topic by topic"
     yield (
-        f"Shares of greedy's clicks by {_listed(at)} visits, means of instances. *Greedy* is the share of visitors "
+        f"Shares of greedy's clicks by {_listed(few)} visits, means of instances. *Greedy* is the share of visitors "
         "that the greedy optimum satisfies; every other number is a part of it."
     )
-    yield _by_topic(folder.path, results, topics, curves, at)
+    yield _by_topic(folder.path, results, topics, curves, few)
 
 
 def _opening(folder: ResultsFolder, topics: int, instances: int, visits: int, slots: int) -> str:
@@ -208,6 +209,6 @@ def _draw_leads(axes: Axes, results: Results, topics: Sequence[str]) -> None:
         axes.scatter(beside, lead, s=7, color=_COLOUR[OURS], linewidths=0)
         axes.plot([place - 0.34, place + 0.34], [lead.mean()] * 2, color="black", linewidth=1.0)
     axes.axhline(0.0, color="0.35", linewidth=0.7)
-    axes.set_xticks(range(len(at)), [f"by {mark:,}" for mark in at])
+    axes.set_xticks(range(len(at)), [f"by {mark:,}" for mark in at], rotation=45, ha="right", rotation_mode="anchor")
     axes.set_title(f"lead over {RIVAL}", loc="left")
     axes.grid(visible=False, axis="x")

@@ -33,6 +33,7 @@ _ROOT = "lab/run.py"
 _IMPORTS = re.compile(r"^ *from zoomrank\.([a-z0-9_.]+) import", re.MULTILINE)
 FIRST_LOOK = 10
 LOOKS_PER_DECADE = 20
+MARKS = (50, 100, 200, 500, 1_000, 10_000, 50_000)  # visits by which clicks are counted: always checkpoints
 
 
 @dataclass(frozen=True)
@@ -72,12 +73,13 @@ class RunRows:
 
 
 def checkpoints(visits: int) -> list[int]:
-    """Return the checkpoints: evenly spaced on a logarithmic scale from the tenth visit on, and the ends of equal
-    windows.
+    """Return the checkpoints: evenly spaced on a logarithmic scale from the tenth visit on, the marks, and the ends of
+    equal windows.
     """
     decades = np.log10(max(visits / FIRST_LOOK, 1.0))
     spaced = FIRST_LOOK * 10 ** np.arange(0, decades, 1 / LOOKS_PER_DECADE)
-    return sorted({int(look) for look in spaced if look < visits} | set(window_ends(visits)))
+    marks = {mark for mark in MARKS if mark <= visits}
+    return sorted({int(look) for look in spaced if look < visits} | marks | set(window_ends(visits)))
 
 
 def run(setting: Setting) -> RunRows:
