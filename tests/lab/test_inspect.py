@@ -149,6 +149,10 @@ def test_advice_needs_an_interval(rival: list[float], says: str) -> None:
     assert trial.words.endswith(
         "collected 0.71: closeness makes no clear difference, and other texts or vectors might."
     )
+    assert Trial(5, ours, ours, ours - 0.1).words.endswith("closeness helps.")
+    assert Trial(5, ours, ours, ours + 0.1).words.endswith(
+        "closeness misleads, and other texts or vectors may do better."
+    )
 
 
 def test_documents_that_are_all_as_far_apart(tmp_path: Path) -> None:

@@ -81,8 +81,11 @@ class Trial:
             advice = "Take ZoomRank."
         elif lead.high < 0 and lead.mean < -LEVEL:
             advice = f"RankUCB1 with `exploration={RIVAL_EXPLORATION}` is ahead for as many visits as these."
-        helps = gain.low > 0 and gain.mean > LEVEL
-        use = "closeness helps" if helps else "closeness makes no clear difference, and other texts or vectors might"
+        use = "closeness makes no clear difference, and other texts or vectors might"
+        if gain.low > 0 and gain.mean > LEVEL:
+            use = "closeness helps"
+        elif gain.high < 0 and gain.mean < -LEVEL:
+            use = "closeness misleads, and other texts or vectors may do better"
         return (
             f"{advice} In {len(self.ours)} runs of {TRIAL_VISITS:,} simulated visits with {self.slots} slots, ZoomRank "
             f"collected {self.ours.mean():.2f} of greedy's clicks and RankUCB1 {self.rival.mean():.2f}, a lead of "
