@@ -24,7 +24,15 @@ from zoomrank.cli.arguments import (
     installing,
     require,
 )
-from zoomrank.cli.inputs import SOURCES, add_relevance, read_collection, read_judgments, relevance_words, topics_of
+from zoomrank.cli.inputs import (
+    SOURCES,
+    add_relevance,
+    read_collection,
+    read_judgments,
+    relevance_words,
+    shape,
+    topics_of,
+)
 from zoomrank.cli.terminal import ProgressLine
 from zoomrank.errors import ParameterError
 from zoomrank.lab.registry import JudgedTopic, require_slots, store_topic, topic_file
@@ -183,7 +191,7 @@ def _own_files(options: argparse.Namespace) -> _OwnFiles:
         own.about["families"] = options.families
     if options.traffic and options.study != "queries":
         raise ParameterError("--traffic is only for the study queries; leave it out.")
-    if (options.judged is None) != (options.relevance is None):
+    if (options.judged is None) != (shape(options) is None):
         raise ParameterError("Judged documents need both --judged, the documents, and --relevance, the judgments.")
     if options.study in ("convergence", "warm-start", "judging") and (options.taxonomy or options.judged):
         raise ParameterError(

@@ -290,7 +290,8 @@ def test_inspection_of_clicks(steep: ClickLog, tmp_path: Path) -> None:
     assert useless is not None
     assert "Widths are too small: multiply them by about" in narrow.words
     assert "The widths are about right" in fitting.words
-    assert "next to nothing about what is clicked" in useless.words
+    assert fitting.words.startswith("Take ZoomRank.")
+    assert "closeness makes no clear difference" in useless.words
     assert [level.depth for level in narrow.levels] == [0, 1, 2]
     assert all(level.violations < 0.05 and level.shared is None for level in fitting.levels)
     assert all(level.violations < 0.05 for level in useless.levels)
@@ -300,8 +301,7 @@ def test_inspection_of_clicks(steep: ClickLog, tmp_path: Path) -> None:
     assert "What the clicks say" in page
     assert "Over 1 query, a document that is clicked" in page
     assert "liked by the same" not in page
-    few = MetricVerdict(1, None, None, (), CLICKS)
-    assert few.words.count("too few to tell") == 2
+    assert "too few to tell whether the widths are right" in MetricVerdict(1, None, None, (), CLICKS).words
 
 
 def test_inspect_reads_a_click_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -320,7 +320,7 @@ def test_inspect_reads_a_click_log(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main([*command, "--unknown", "skip"]) == 0
     said = capsys.readouterr().out
     assert "Of 7 documents in the log 1 are not in the collection and were skipped." in said
-    assert "Close documents are clicked alike" in said
+    assert "take either. In 40 runs of 3,000 simulated visits with 5 slots" in said  # of 6 documents
     assert main([*command, "--relevance", str(path)]) == 2
     assert "not both" in capsys.readouterr().err
     short = written(tmp_path, "nested", "jsonl", [("q", ["a", "d"], "a")])

@@ -16,6 +16,7 @@ from zoomrank.lab.evaluation import (
     DEFAULT_RANKERS,
     GIVEN,
     RIVAL,
+    SEARCH_ORDER,
     by_popularity,
     evaluate,
     learning_curves,
@@ -187,7 +188,7 @@ def made_up(path: Path, rates: dict[str, list[float]], topics: int = 3) -> Resul
 def test_the_report_counts_wins_and_losses(tmp_path: Path) -> None:
     rates = {curve: [0.2] * 3 for curve in ALL} | {GREEDY: [0.5] * 3, RIVAL: [0.4] * 3, "ZoomRank": [0.1, 0.4, 0.45]}
     folder = made_up(tmp_path / "out", rates)
-    page = write_evaluation_report(folder).read_text()
+    page = write_evaluation_report(folder).page.read_text()
     assert "data:image/svg+xml;base64," in page
     text = (folder.path / "report.md").read_text()
     assert text.split("\n\n")[1].startswith("**Clicks here are simulated from real labels.**")
@@ -208,7 +209,7 @@ def test_one_topic_has_no_intervals(tmp_path: Path) -> None:
     rates = {curve: [0.2] for curve in ALL} | {GREEDY: [0.5]}
     write_evaluation_report(made_up(tmp_path / "out", rates, topics=1))
     text = (tmp_path / "out" / "report.md").read_text()
-    assert "but one topic" in text
+    assert "but one topic and one instance" in text
     assert "[" not in text.partition("## Clicks")[2].partition("## Made")[0]  # nor anything infinite
     assert "nan" not in text
 
@@ -227,7 +228,7 @@ def written(folder: Path, kind: str) -> list[str]:
     rng = np.random.default_rng(4)
     documents, relevance = folder / "pages.tsv", folder / f"{kind}.txt"
     lines = ["ID\ttitle\tsnippet"]
-    judged: dict[str, list[str]] = {"qrels": [], "subtopics": ["subTopicID\tdocID"], "ratings": []}
+    judged: dict[str, list[str]] = {"qrels": [], "subtopics": ["subTopicID\tdocID"], "likes": [], "sessions": []}
     for number in range(20):
         about = number % 4
         text = " ".join(rng.choice(WORDS[about].split(), 6))
@@ -235,29 +236,39 @@ def written(folder: Path, kind: str) -> list[str]:
         topic = 1 + number // 10
         judged["qrels"] += [f"{topic} {about} d{number} 1", f"{topic} {(about + 1) % 4} d{number} 0"]
         judged["subtopics"].append(f"{topic}.{about}\td{number}")
-        judged["ratings"] += [f"u{about},d{number},5", f"u{(about + 1) % 4},d{number},2"]
+        judged["likes"] += [f"u{about},d{number},5", f"u{(about + 1) % 4},d{number},2"]
+        judged["sessions"].append(f"s{about}\td{number}")
     documents.write_text("\n".join(lines) + "\n")
     relevance.write_text("\n".join(judged[kind]) + "\n")
-    return [str(documents), "--relevance", str(relevance), "--kind", kind]
+    shape = [f"--{kind}", str(relevance)] if kind in ("likes", "sessions") else ["--relevance", str(relevance)]
+    return [str(documents), *shape, *(["--kind", kind] if shape[0] == "--relevance" else [])]
 
 
 SMALL = ["--slots", "3", "--visits", "300", "--instances", "2", "--workers", "1", "--rankers", *FEW]
 
 
-@pytest.mark.parametrize(("kind", "topics"), [("qrels", 2), ("subtopics", 2), ("ratings", 1)])
+@pytest.mark.parametrize(("kind", "topics"), [("qrels", 2), ("subtopics", 2), ("likes", 1), ("sessions", 1)])
 def test_the_whole_way(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, topics: int) -> None:
     out = tmp_path / "out"
     assert main(["evaluate", *written(tmp_path, kind), *SMALL, "--out", str(out)]) == 0
-    assert f"{topics} topic" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"{topics} topic" in said
+    assert said.count("\nZoomRank  ") == 1
+    assert "ranker          by 300\n" in said
+    assert "Ranking by popularity, which is told how many like each document, reaches" in said
     text = (out / "report.md").read_text()
     first = text.split("\n\n")[1]
-    assert "simulated from real labels" in first
-    assert f"`zoomrank evaluate pages.tsv --relevance {kind}.txt --kind {kind} " in first
+    source, given = {
+        "likes": ("recorded people", "--likes likes.txt --unknown refuse --candidates 100 "),
+        "sessions": ("recorded sessions", "--sessions sessions.txt --unknown refuse --candidates 100 "),
+    }.get(kind, ("simulated from real labels", f"--relevance {kind}.txt --kind {kind} "))
+    assert source in first
+    assert f"`zoomrank evaluate pages.tsv {given}" in first
     results = Results(ResultsFolder(out).rows())
     names = topics_in(results, *ALL)
-    assert names == (["all"] if kind == "ratings" else ["1", "2"])
+    assert names == (["1", "2"] if topics == 2 else ["all"])
     tree, users = load_world(next(str(path) for path in sorted((out / "worlds").iterdir())))
-    assert len(tree) == (20 if kind == "ratings" else 10)
+    assert len(tree) == 20 // topics
     assert users.greedy(3).satisfaction == pytest.approx(0.75)
     assert (shares(results, names, "ZoomRank", 300) > shares(results, names, "RankRandom", 300) - 0.1).all()
     assert f"100% of a topic's candidates are relevant to some visitor. On {topics} of {topics} topics" in text
@@ -267,6 +278,7 @@ def test_the_whole_way(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind:
     (out / "report.md").unlink()
     assert main(["report", str(out)]) == 0
     assert (out / "report.md").read_text() == written_then
+    assert "\nZoomRank  " in capsys.readouterr().out
 
 
 def test_all_documents_can_be_candidates(tmp_path: Path) -> None:
@@ -276,6 +288,50 @@ def test_all_documents_can_be_candidates(tmp_path: Path) -> None:
     assert "| 2 | 20 | 4 | 0.750 |" in text
     assert "wins and loses" not in text  # against nobody
     assert "| ZoomRank | clicks alone |" in text
+
+
+def test_candidates_are_the_most_liked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of four films, two are liked by three people each; the person who likes neither is left out."""
+    (tmp_path / "films.csv").write_text("id,path\na,Drama\nb,Drama\nc,Horror\nd,Horror\n")
+    (tmp_path / "likes.csv").write_text("u,a,5\nv,a,4\nw,a,4\nx,c,5\nu,c,4\nv,c,5\ny,d,5\nw,b,3\n")
+    options = [str(tmp_path / "films.csv"), "--likes", str(tmp_path / "likes.csv"), *SMALL, "--slots", "1"]
+    assert main(["evaluate", *options, "--candidates", "2", "--out", str(tmp_path / "out")]) == 0
+    said = "Candidates are 2 documents, those with the most likes. 4 of 5 people and 6 of 7 likes are left."
+    assert said in capsys.readouterr().out
+    text = (tmp_path / "out" / "report.md").read_text()
+    assert said in text
+    assert "| all | 2 | 4 | 0.750 |" in text
+    assert "reaches 1.000 of greedy's clicks: diversity has next to nothing to gain here" in text
+    assert "over the instances of the only topic" in text
+    options += ["--out", str(tmp_path / "five"), "--threshold", "5", "--candidates", "topic"]
+    assert main(["evaluate", *options]) == 0
+    assert "Candidates are 4 documents. 4 of 4 people and 4 of 4 likes are left." in capsys.readouterr().out
+    for bad in ("0", "-1", "few"):
+        with pytest.raises(SystemExit):
+            main(["evaluate", *options, f"--candidates={bad}"])
+        assert "neither topic, all nor a number of documents" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("by_topic", [True, False])
+def test_the_order_of_a_search_engine(tmp_path: Path, capsys: pytest.CaptureFixture[str], by_topic: bool) -> None:
+    """Documents 0, 4, 8 and 10, 14, 18 are about the same: a ranking of these pleases one visitor in four."""
+    options = ["evaluate", *written(tmp_path, "qrels"), *SMALL, "--rankers", "ZoomRank", "--out", str(tmp_path / "out")]
+    rows = [(1, "d8", 3), (1, "d0", 1), (1, "d4", 2), (1, "d1", 4), (2, "d10", 1), (2, "d14", 2), (2, "d18", 3)]
+    order = tmp_path / "order.csv"
+    heads = ["topic,docID,rank", *(f"{topic},{document},{rank}" for topic, document, rank in rows)]
+    order.write_text("\n".join(heads if by_topic else [line.partition(",")[2] for line in heads]) + "\n")
+    assert main([*options, "--order", str(order)]) == 0
+    assert SEARCH_ORDER in capsys.readouterr().out
+    results = Results(ResultsFolder(tmp_path / "out").rows())
+    pleased = [results.curve(f"topic-{name}", SEARCH_ORDER).expected[0, 0] for name in (1, 2)]
+    assert pleased == pytest.approx([0.25, 0.25])
+    assert "| SearchOrder | the order of the search engine |" in (tmp_path / "out" / "report.md").read_text()
+    order.write_text("id,rank\nd0,1\n")
+    assert main([*options, "--order", str(order)]) == 2
+    assert "has 1 candidates of the topic '1', too few for 3 slots" in capsys.readouterr().err
+    order.write_text("id,rank\nd0,first\n")
+    assert main([*options, "--order", str(order)]) == 2
+    assert "has a rank that is not a number" in capsys.readouterr().err
 
 
 def test_widths_are_scaled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -300,7 +356,7 @@ def test_widths_are_scaled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_widths_that_cannot_be_scaled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["evaluate", *written(tmp_path, "ratings"), *SMALL, "--out", str(tmp_path / "out")]
+    options = ["evaluate", *written(tmp_path, "likes"), *SMALL, "--out", str(tmp_path / "out")]
     assert main([*options, "--scale", "calibrated"]) == 2
     assert "takes two topics" in capsys.readouterr().err
     for bad in ("0", "-1", "nan", "wide"):
@@ -331,7 +387,7 @@ def test_what_the_command_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[
     options = ["evaluate", *written(tmp_path, "qrels"), *SMALL, "--out", str(tmp_path / "out")]
     for extra, says in (
         (["--topics", "9"], "no judgments for the topic '9'"),
-        (["--threshold", "3"], "for --kind ratings"),
+        (["--threshold", "3"], "--threshold is only for --likes"),
         (["--slots", "11"], "too few for 11 slots"),
         (["--relevance", "nowhere.txt"], "nowhere.txt cannot be read"),
         (["--rankers", "Rank"], "Unknown ranker 'Rank'"),
@@ -350,8 +406,8 @@ def test_collections_from_files_and_numbers_as_ids(tmp_path: Path) -> None:
     texts = [" ".join([WORDS[number % 4]] * 2) + f" {number}" for number in range(12)]
     Collection.from_texts(texts, ids=np.arange(100, 112)).save(tmp_path / "pages.zoom")
     (tmp_path / "ratings.csv").write_text("".join(f"u{number % 4},{100 + number},5\n" for number in range(12)))
-    options = [str(tmp_path / "pages.zoom"), "--relevance", str(tmp_path / "ratings.csv")]
-    assert main(["evaluate", *options, "--kind", "ratings", *SMALL, "--out", str(tmp_path / "out")]) == 0
+    options = [str(tmp_path / "pages.zoom"), "--likes", str(tmp_path / "ratings.csv")]
+    assert main(["evaluate", *options, *SMALL, "--out", str(tmp_path / "out")]) == 0
     assert "| all | 12 | 4 | 0.750 |" in (tmp_path / "out" / "report.md").read_text()
 
 

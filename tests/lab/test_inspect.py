@@ -9,8 +9,10 @@ import zoomrank as zr
 from zoomrank.cli import main
 from zoomrank.documents import scale_from_labels
 from zoomrank.errors import ParameterError
-from zoomrank.lab.inspection import MetricVerdict, inspect_tree, suggested_scale
+from zoomrank.lab.evaluation import COMPETITORS, RIVAL
+from zoomrank.lab.inspection import RIVAL_EXPLORATION, MetricVerdict, Trial, inspect_tree, suggested_scale
 from zoomrank.lab.inspection_report import write_inspection
+from zoomrank.lab.recipes import recipe
 
 TREE = zr.DocumentTree.exponential(depth=4, branching=3, epsilon=0.5)
 
@@ -47,8 +49,10 @@ def test_a_good_metric_is_told_from_a_useless_one() -> None:
     assert useless.power is not None
     assert good.power > 0.95
     assert 0.4 < useless.power < 0.6
-    assert "worth using" in good.words
-    assert "next to nothing" in useless.words
+    assert good.trial is not None
+    assert useless.trial is not None
+    assert len(good.trial.ours) == len(useless.trial.ours) == 40
+    assert all("take either" in verdict.words for verdict in (good, useless))  # 81 documents are soon tried
     close = {level.depth: level for level in good.levels}
     assert close[2].difference == close[3].difference == 0  # within a subtree of nine all are liked alike
     assert close[2].shared == 1
@@ -67,7 +71,7 @@ def test_visitors_who_like_one_document_say_nothing_of_closeness() -> None:
     verdict = inspect_tree(TREE, [([[3], [40]], [1.0, 1.0])]).verdict
     assert verdict is not None
     assert verdict.power is None
-    assert "too few to tell" in verdict.words
+    assert verdict.trial is not None
 
 
 def test_what_is_far_apart_and_who_skipped_have_a_say_in_the_scale() -> None:
@@ -101,13 +105,54 @@ def test_from_a_file_to_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main([*command, "--unknown", "skip"]) == 0
     shown = capsys.readouterr().out
     assert "1 are not in the collection" in shown
-    assert "worth using" in shown
+    assert "take either. In 40 runs of 3,000 simulated visits with 5 slots" in shown  # most documents are shown
     assert main(["inspect", str(tmp_path / "pages.zoom"), "--out", str(tmp_path / "bare")]) == 0
     assert "7 documents" in capsys.readouterr().out
     (tmp_path / "paths.txt").write_text("Animals > Owls\nAnimals > Pike\nAnimals\n")
     assert main(["inspect", str(tmp_path / "paths.txt"), "--out", str(tmp_path / "bare")]) == 0
     assert "2 documents, depth 2" in capsys.readouterr().out
     assert main(["inspect", str(tmp_path / "nowhere.tsv"), "--out", str(tmp_path / "no")]) == 2
+
+
+def test_the_advice_follows_the_trial_not_the_correlation() -> None:
+    """All that pleases is in one subtree of 64 among 4,096 documents, and there it is anywhere."""
+    tree = zr.DocumentTree.exponential(depth=6, branching=4, epsilon=0.5)
+    rng = np.random.default_rng(3)
+    topics = [([rng.choice(64, size=10, replace=False).tolist() for _ in range(6)], [1.0] * 6)]
+    verdict, again = (inspect_tree(tree, topics, slots=3).verdict for _ in range(2))
+    assert verdict is not None
+    assert again is not None
+    assert verdict.power is not None
+    assert verdict.power < 0.6
+    assert verdict.words.startswith("Take ZoomRank.")
+    assert "with 3 slots" in verdict.words
+    assert "closeness helps" in verdict.words
+    assert again.words == verdict.words
+
+
+def test_the_rival_is_that_of_evaluations() -> None:
+    assert COMPETITORS[RIVAL] == recipe("RankUCB1", exploration=RIVAL_EXPLORATION)
+
+
+@pytest.mark.parametrize(
+    ("rival", "says"),
+    [
+        ([0.2, 0.3, 0.25], "Take ZoomRank."),
+        ([0.8, 0.9, 0.4], "ZoomRank and RankUCB1 are not clearly apart: take either."),
+        ([0.9, 0.91, 0.92], "RankUCB1 with `exploration=0.003` is ahead for as many visits as these."),
+    ],
+)
+def test_advice_needs_an_interval(rival: list[float], says: str) -> None:
+    ours = np.array([0.7, 0.72, 0.71])
+    trial = Trial(5, ours, np.array(rival), ours)
+    assert trial.words.startswith(says)
+    assert trial.words.endswith(
+        "collected 0.71: closeness makes no clear difference, and other texts or vectors might."
+    )
+    assert Trial(5, ours, ours, ours - 0.1).words.endswith("closeness helps.")
+    assert Trial(5, ours, ours, ours + 0.1).words.endswith(
+        "closeness misleads, and other texts or vectors may do better."
+    )
 
 
 def test_documents_that_are_all_as_far_apart(tmp_path: Path) -> None:
@@ -120,7 +165,8 @@ def test_the_page(tmp_path: Path) -> None:
     look = inspect_tree(TREE, _topics(True, np.random.default_rng(2)))
     page = write_inspection(look, "three by four", tmp_path / "out").read_text()
     assert "three by four" in page
-    assert "worth using" in page
+    assert "In 40 runs of 3,000 simulated visits with 5 slots, ZoomRank collected" in page
+    assert "is closer than one that does not with probability" in page
     assert "data:image/svg+xml;base64," in page
     text = (tmp_path / "out" / "report.md").read_text()
     assert "| 4 | 81 | 81 | 0.0 | 0 | 0.000 |" in text

@@ -15,7 +15,7 @@ from zoomrank.errors import (
     UnknownDocumentError,
     WeightError,
 )
-from zoomrank.users.judgments import READERS, Judgments, read_qrels, read_ratings, read_subtopics
+from zoomrank.users.judgments import READERS, Judgments, read_likes, read_qrels, read_sessions, read_subtopics
 
 TREE = DocumentTree.from_paths(["A > a", "A > b", "B > c", "B > d"]).with_documents(["a", "b", "c", "d"])
 
@@ -48,17 +48,33 @@ def test_subtopic_tables(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("separator", [",", "\t"])
 @pytest.mark.parametrize("header", ["", "userId,movieId,rating,timestamp\n"])
-def test_ratings(tmp_path: Path, separator: str, header: str) -> None:
+def test_likes_with_ratings(tmp_path: Path, separator: str, header: str) -> None:
     text = header + "u,a,4,1\nu,b,3.5,2\nv,c,5,3\nw,d,1,4\n"
     file = written(tmp_path, text.replace(",", separator))
-    judgments = read_ratings(file)
+    judgments = read_likes(file)
     assert judgments.topics == ("all",)
     assert judgments.rows("all") == {"u": ["a"], "v": ["c"]}
-    assert read_ratings(file, threshold=3).rows("all") == {"u": ["a", "b"], "v": ["c"]}
+    assert read_likes(file, threshold=3).rows("all") == {"u": ["a", "b"], "v": ["c"]}
 
 
-def test_quoted_ratings(tmp_path: Path) -> None:
-    assert read_ratings(written(tmp_path, 'u,"a, the first",5\n')).rows("all") == {"u": ["a, the first"]}
+@pytest.mark.parametrize("header", ["", "user_id:token,item_id:token\n", "Person,document\n"])
+def test_likes_without_ratings(tmp_path: Path, header: str) -> None:
+    assert read_likes(written(tmp_path, header + "u,a\nv,c\nu,b\n")).rows("all") == {"u": ["a", "b"], "v": ["c"]}
+
+
+@pytest.mark.parametrize("header", ["", "session,document\n"])
+def test_sessions(tmp_path: Path, header: str) -> None:
+    rows = read_sessions(written(tmp_path, header + "s1,a\ns2\tb\ns1,c\ns1,a\n")).rows("all")
+    assert rows == {"s1": ["a", "c"], "s2": ["b"]}
+    assert read_sessions(written(tmp_path, "a b\n\nc\na  b a\n")).rows("all") == {
+        "line 1": ["a", "b"],
+        "line 3": ["c"],
+        "line 4": ["a", "b"],
+    }
+
+
+def test_quoted_likes(tmp_path: Path) -> None:
+    assert read_likes(written(tmp_path, 'u,"a, the first",5\n')).rows("all") == {"u": ["a, the first"]}
 
 
 @pytest.mark.parametrize(
@@ -75,10 +91,13 @@ def test_quoted_ratings(tmp_path: Path) -> None:
         (read_subtopics, "subTopicID\tdocID\n3.7\n", "line 2 has 1 fields, too few"),
         (read_subtopics, "subTopicID\tdocID\n37\ta\n", "line 2 has the subtopic '37', which does not name its topic"),
         (read_subtopics, "subTopicID\tdocID\n3.7\t \n", "line 2 has an empty field"),
-        (read_ratings, "u,a\n", "line 1 has 2 fields; it must have at least three"),
-        (read_ratings, "u,a,5\nu,b,five\n", "line 2 has the rating 'five'"),
-        (read_ratings, "u,a,5\nu,a,1\n", "line 2 contradicts"),
-        (read_ratings, 'u,"a,5\n', "line 1 cannot be parsed"),
+        (read_likes, "u\n", "line 1 has 1 field; it must have at least two"),
+        (read_sessions, "a,b,c\n", "line 1 has 3 fields; give session and document, or documents by blanks"),
+        (read_sessions, "s,\n", "line 1 has an empty field"),
+        (read_sessions, "session,document\n", "is empty"),
+        (read_likes, "u,a,5\nu,b,five\n", "line 2 has the rating 'five'"),
+        (read_likes, "u,a,5\nu,a,1\n", "line 2 contradicts"),
+        (read_likes, 'u,"a,5\n', "line 1 cannot be parsed"),
     ],
 )
 def test_bad_files_are_refused(tmp_path: Path, read: Callable[[Path], Judgments], text: str | bytes, says: str) -> None:
@@ -86,7 +105,7 @@ def test_bad_files_are_refused(tmp_path: Path, read: Callable[[Path], Judgments]
         read(written(tmp_path, text))
 
 
-@pytest.mark.parametrize("read", READERS.values())
+@pytest.mark.parametrize("read", [*READERS.values(), read_likes, read_sessions])
 def test_files_that_are_not_there(tmp_path: Path, read: Callable[[Path], Judgments]) -> None:
     with pytest.raises(SourceError, match="cannot be read: No such file"):
         read(tmp_path / "nowhere.txt")
@@ -96,9 +115,9 @@ def test_files_that_are_not_there(tmp_path: Path, read: Callable[[Path], Judgmen
 
 def test_judgments_that_help_nobody(tmp_path: Path) -> None:
     with pytest.raises(EmptyCollectionError, match=r"judgments.txt: No document is relevant to any visitor"):
-        read_ratings(written(tmp_path, "u,a,1\n"))
+        read_likes(written(tmp_path, "u,a,1\n"))
     with pytest.raises(ParameterError, match="threshold"):
-        read_ratings(written(tmp_path, "u,a,1\n"), threshold=float("nan"))
+        read_likes(written(tmp_path, "u,a,1\n"), threshold=float("nan"))
 
 
 def test_unknown_documents() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zoomrank.cli import arguments, inputs
+from zoomrank.cli.terminal import SweepProgress, aligned, duration
 from zoomrank.errors import ParameterError
 from zoomrank.lab.curves import VISITS
 from zoomrank.lab.evaluation import COMPETITORS, DEFAULT_RANKERS, INSTANCES
@@ -20,13 +21,16 @@ from zoomrank.users.judgments import SKIP
 
 if TYPE_CHECKING:
     from zoomrank.documents import ClickLog
+    from zoomrank.lab.evaluation_report import EvaluationReport
 
 _RANKERS = [*sorted({*COMPETITORS, *RANKERS}), "or module:Name of your own"]
-_ABOUT = f"""Let rankers learn on judged documents, topic by topic, and report how many
-clicks they collect. Clicks are simulated from the judgments: each kind of
-visitor clicks on the first document that is relevant to it.
+_ABOUT = f"""Let rankers learn on judged documents, topic by topic, or on what recorded
+people liked, and report how many clicks they collect. Clicks are simulated:
+each visitor clicks on the first document that is relevant.
 
 {inputs.SOURCES}
+order:       a table as above with columns document, rank and, if there are
+             several topics, topic
 {arguments.listed("rankers:", _RANKERS)}
              Always included: the greedy optimum, popularity, MMR and random"""
 
@@ -40,7 +44,9 @@ def add(commands: arguments.Commands) -> None:
         _ABOUT,
         "zoomrank evaluate pages.tsv --relevance STRel.txt --kind subtopics",
         "zoomrank evaluate web.zoom --relevance qrels.txt --topics 51 52 --unknown skip",
-        "zoomrank evaluate films.csv --relevance ratings.csv --kind ratings",
+        "zoomrank evaluate films.csv --likes ratings.csv --threshold 5",
+        "zoomrank evaluate pages.tsv --sessions visits.csv --candidates 300",
+        "zoomrank evaluate pages.tsv --relevance qrels.txt --order results.csv",
         "zoomrank evaluate pages.tsv --relevance qrels.txt --scale calibrated",
         "zoomrank evaluate pages.tsv --relevance qrels.txt --visits 2000",
         extras=("documents", "lab"),
@@ -60,10 +66,12 @@ def _add_task(parser: argparse.ArgumentParser) -> None:
     """Add the options of what to rank, and by which rankers."""
     parser.add_argument(
         "--candidates",
-        choices=["topic", "all"],
-        default="topic",
-        help="rank the documents that are judged for the topic, or all (default: topic)",
+        type=inputs.candidates,
+        metavar="WHICH",
+        help="rank the documents that are judged for the topic, all, or a number: those with the most likes (default: "
+        f"topic; {inputs.MOST_LIKED} with --likes and --sessions)",
     )
+    parser.add_argument("--order", type=Path, metavar="FILE", help="order of a search engine, to compare with")
     parser.add_argument(
         "--scale",
         type=inputs.scale,
@@ -84,15 +92,19 @@ def _add_task(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Read the files, run the rankers, write the report."""
-    from zoomrank.cli.terminal import SweepProgress, duration
     from zoomrank.lab.evaluation import evaluate
     from zoomrank.lab.evaluation_report import write_evaluation_report
 
     start = time.monotonic()
+    shape = inputs.shape(options) or inputs.RELEVANCE
+    if options.candidates is None:
+        options.candidates = "topic" if shape == inputs.RELEVANCE else inputs.MOST_LIKED
     judgments, wanted = inputs.read_judgments(options)  # before placing documents, which is slow
     collection = inputs.read_collection(options.documents)
     collection, wanted, widths = inputs.rescale_collection(collection, judgments, wanted, options)
-    topics, notes = inputs.topics_of(collection, judgments, wanted, options.candidates, options.unknown)
+    visitors = inputs.VISITORS[shape]
+    topics, notes = inputs.topics_of(collection, judgments, wanted, options.candidates, options.unknown, visitors)
+    topics = topics if options.order is None else inputs.add_orders(topics, options.order)
     notes += widths
     for note in notes:
         print(note)
@@ -107,18 +119,25 @@ def run(options: argparse.Namespace) -> None:
             seed=options.seed,
             workers=options.workers,
             resume=options.resume,
-            about={"command": _command(options), "notes": notes},
+            about={"command": _command(options), "notes": notes, "visitors": shape},
             watcher=progress,
         )
-    page = write_evaluation_report(folder)
+    print_evaluation(write_evaluation_report(folder))
     count = "1 topic" if len(topics) == 1 else f"{len(topics)} topics"
-    print(f"{count} in {duration(time.monotonic() - start)}.\nReport: {page}")
+    print(f"{count} in {duration(time.monotonic() - start)}.")
+
+
+def print_evaluation(report: "EvaluationReport") -> None:
+    """Print the main table of a report, the share that popularity reaches, and the path of the page."""
+    print(f"\nClicks as shares of greedy's\n\n{aligned(report.heads, report.rows)}\n\n{report.popularity}")
+    print(f"Report: {report.page}")
 
 
 def _command(options: argparse.Namespace) -> str:
     """Return the command that repeats the evaluation, without the user's folders."""
     words = ["zoomrank", "evaluate", options.documents.name, *inputs.relevance_words(options)]
     words += ["--candidates", options.candidates]
+    words += [] if options.order is None else ["--order", options.order.name]
     words += [] if options.scale == inputs.DEFAULT else ["--scale", options.scale]
     words += ["--rankers", *options.rankers, "--slots", options.slots, "--visits", options.visits]
     words += ["--instances", options.instances, "--seed", options.seed]
@@ -126,9 +145,9 @@ def _command(options: argparse.Namespace) -> str:
 
 
 _ABOUT_INSPECT = f"""Summarise the tree of the documents: how deep, how wide, how uneven. With
-labels or clicks, also check whether close documents please the same
-visitors, suggest a factor for the widths, and say what that
-means for the choice of a ranker.
+labels, likes, sessions or clicks, also let ZoomRank and RankUCB1 learn from
+visitors simulated from them and say which to take, whether close documents
+please the same visitors, and a factor for the widths.
 
 {inputs.SOURCES}
 {inputs.CLICKS}"""
@@ -143,14 +162,15 @@ def add_inspect(commands: arguments.Commands) -> None:
         _ABOUT_INSPECT,
         "zoomrank inspect categories.txt",
         "zoomrank inspect pages.tsv --relevance STRel.txt --kind subtopics",
-        "zoomrank inspect films.csv --relevance ratings.csv --kind ratings",
+        "zoomrank inspect films.csv --likes ratings.csv",
         "zoomrank inspect pages.tsv --clicks clicks.jsonl --unknown skip",
         "zoomrank inspect pages.tsv --save pages.zoom   # keep the collection",
         extras=("documents", "lab"),
     )
     arguments.add_documents(parser)
     inputs.add_relevance(parser, required=False)
-    parser.add_argument("--clicks", type=Path, metavar="FILE", help="a click log, instead of --relevance")
+    parser.add_argument("--clicks", type=Path, metavar="FILE", help="a click log, instead of labels")
+    arguments.add_slots(parser)
     parser.add_argument("--save", type=Path, metavar="FILE", help="save the collection, which loads much faster")
     arguments.add_out(parser, "the report", Path("inspection"))
     arguments.add_seed(parser, 0)
@@ -163,20 +183,23 @@ def run_inspect(options: argparse.Namespace) -> None:
     from zoomrank.lab.inspection_report import write_inspection
 
     log = _click_log(options)
-    judgments = inputs.read_judgments(options) if options.relevance is not None else None
+    shape = inputs.shape(options)
+    judgments = None if shape is None else inputs.read_judgments(options)
     collection = inputs.read_collection(options.documents)
     if options.save is not None:
         collection.save(options.save)
     tree, notes = collection.tree, list(collection.notes)
     visitors: list[tuple[list[list[str]], list[float]]] = []
     if judgments is not None:
-        topics, notes = inputs.topics_of(collection, *judgments, "all", options.unknown)
+        topics, notes = inputs.topics_of(
+            collection, *judgments, "all", options.unknown, inputs.VISITORS[shape or inputs.RELEVANCE]
+        )
         tree = topics[0].tree
         visitors = [inputs.known_rows(judgments[0], topic) for topic in topics]
     if log is not None and options.unknown == SKIP and (missing := len(log.unknown(tree.documents))):
         seen = len(log.documents)
         notes.append(f"Of {seen:,} documents in the log {missing:,} are not in the collection and were skipped.")
-    look = inspect_tree(tree, visitors, options.seed, clicks=log, unknown=options.unknown)
+    look = inspect_tree(tree, visitors, options.seed, clicks=log, unknown=options.unknown, slots=options.slots)
     for note in notes:
         print(note)
     page = write_inspection(look, options.documents.name, options.out)
@@ -191,6 +214,6 @@ def _click_log(options: argparse.Namespace) -> "ClickLog | None":
         return None
     from zoomrank.documents import read_clicks
 
-    if options.relevance is not None or options.topics is not None:
-        raise ParameterError("Give labels (--relevance, with --topics) or clicks (--clicks), not both.")
+    if inputs.shape(options) is not None or options.topics is not None:
+        raise ParameterError("Give labels (--relevance, --likes or --sessions) or clicks (--clicks), not both.")
     return read_clicks(options.clicks)

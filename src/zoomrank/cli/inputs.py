@@ -1,8 +1,10 @@
 """Documents and judgments that commands read: their formats, and how they are combined."""
 
 import argparse
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +16,7 @@ from zoomrank.errors import EmptyCollectionError, ParameterError, SourceError
 from zoomrank.lab.inspection import LEAST_SCALE, suggested_scale
 from zoomrank.lab.registry import JudgedTopic
 from zoomrank.spaces import DocumentIds, DocumentTree
-from zoomrank.users.judgments import READERS, THRESHOLD, Judgments, read_ratings
+from zoomrank.users.judgments import READERS, SKIP, THRESHOLD, Judgments, read_likes, read_sessions
 
 if TYPE_CHECKING:
     from zoomrank.documents import Collection
@@ -29,50 +31,68 @@ relevance:   qrels      topic subtopic document judgment, as at TREC; a judgment
                         above 0 means relevant
              subtopics  tab separated, with columns subTopicID and docID;
                         subtopic 3.7 belongs to topic 3
-             ratings    user,item,rating by commas or tabs; every user is a kind
-                        of visitor"""
+likes:       person,document or person,document,rating by commas or tabs; a
+             visitor is one of these people, drawn at random, who clicks on the
+             first document that the person liked
+sessions:    session,document by a comma or tab, or in each line all documents
+             of a session, separated by blanks; a visitor is one session"""
 CLICKS = """clicks:      a table as above with columns query, impression, position, document
              and clicked (1 or 0), or in JSONL and Parquet query, shown (a list
              of ids) and clicked (an id, or null); with a single query, it
              need not be named"""
 DEFAULT, CALIBRATED = "default", "calibrated"
+RELEVANCE, LIKES, SESSIONS = "relevance", "likes", "sessions"
+VISITORS = {RELEVANCE: "kinds of visitors", LIKES: "people", SESSIONS: "sessions"}  # that each file has
+MOST_LIKED = 100  # candidates among the documents of likes and sessions, unless the user says otherwise
 
 
 def add_relevance(parser: argparse.ArgumentParser, *, required: bool) -> None:
-    """Add `--relevance FILE` and its format."""
-    parser.add_argument(
-        "--relevance",
-        type=Path,
-        required=required,
-        metavar="FILE",
-        help="judgments: which documents are relevant to which visitors",
-    )
-    parser.add_argument("--kind", choices=list(READERS), default="qrels", help="format of that file (default: qrels)")
+    """Add `--relevance FILE` with its format, and `--likes FILE` and `--sessions FILE`, of which one can be given."""
+    shapes = parser.add_mutually_exclusive_group(required=required)
+    for option, about in (
+        ("--relevance", "judgments: which documents are relevant to which visitors"),
+        ("--likes", "likes of people, instead of judgments"),
+        ("--sessions", "recorded sessions, instead of judgments"),
+    ):
+        shapes.add_argument(option, type=Path, metavar="FILE", help=about)
+    parser.add_argument("--kind", choices=list(READERS), help="format of --relevance (default: qrels)")
     parser.add_argument(
         "--threshold",
         type=float,
         metavar="X",
-        help=f"with --kind ratings: lowest rating that means relevant (default: {THRESHOLD:g})",
+        help=f"with --likes: lowest rating that means a like (default: {THRESHOLD:g})",
     )
     parser.add_argument("--topics", nargs="+", metavar="TOPIC", help="only these topics (default: all)")
     add_unknown(parser, "documents that the collection lacks")
 
 
+def shape(options: argparse.Namespace) -> str | None:
+    """Return which of the files of `add_relevance` was given: relevance, likes or sessions."""
+    return next((name for name in VISITORS if getattr(options, name) is not None), None)
+
+
 def relevance_words(options: argparse.Namespace) -> list[str]:
     """Return the options of `add_relevance` as words of a command, without the user's folders."""
-    words = ["--relevance", options.relevance.name, "--kind", options.kind, "--unknown", options.unknown]
+    given = shape(options) or RELEVANCE
+    words = [f"--{given}", getattr(options, given).name]
+    words += ["--kind", options.kind or "qrels"] if given == RELEVANCE else []
+    words += ["--unknown", options.unknown]
     words += [] if options.threshold is None else ["--threshold", f"{options.threshold:g}"]
     return words + (["--topics", *options.topics] if options.topics else [])
 
 
 def read_judgments(options: argparse.Namespace) -> tuple[Judgments, list[str]]:
-    """Return the judgments, and the topics asked for."""
-    if options.kind == "ratings":
-        judgments = read_ratings(options.relevance, THRESHOLD if options.threshold is None else options.threshold)
-    elif options.threshold is not None:
-        raise ParameterError("--threshold is only for --kind ratings; leave it out.")
+    """Return the judgments, and the topics asked for; likes and sessions are judgments for one topic."""
+    given = shape(options)
+    for option, meant in (("kind", RELEVANCE), ("topics", RELEVANCE), ("threshold", LIKES)):
+        if getattr(options, option) is not None and given != meant:
+            raise ParameterError(f"--{option} is only for --{meant}; leave it out.")
+    if given == LIKES:
+        judgments = read_likes(options.likes, THRESHOLD if options.threshold is None else options.threshold)
+    elif given == SESSIONS:
+        judgments = read_sessions(options.sessions)
     else:
-        judgments = READERS[options.kind](options.relevance)
+        judgments = READERS[options.kind or "qrels"](options.relevance)
     for name in options.topics or ():
         judgments.rows(name)  # raises an error for unknown topics
     return judgments, list(dict.fromkeys(options.topics or judgments.topics))
@@ -97,10 +117,24 @@ def read_collection(path: Path) -> "Collection":
     return Collection.from_texts(texts, ids=table["id"], titles=table.get("title"), urls=table.get("url"))
 
 
+def candidates(text: str) -> str | int:
+    """Parse `topic`, `all`, or the number of documents with the most likes."""
+    if text in ("topic", "all"):
+        return text
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither topic, all nor a number of documents, 1 or more")
+    return int(text)
+
+
 def topics_of(
-    collection: "Collection", judgments: Judgments, wanted: Sequence[str], candidates: str, unknown: str
+    collection: "Collection",
+    judgments: Judgments,
+    wanted: Sequence[str],
+    candidates: str | int,
+    unknown: str,
+    visitors: str = VISITORS[RELEVANCE],
 ) -> tuple[list[JudgedTopic], list[str]]:
-    """Return the worlds to evaluate on, and notes for the reader."""
+    """Return the worlds to evaluate on, and notes for the reader, which call the visitors by this word."""
     # In files of judgments all ids are texts; those of a collection may be whole numbers.
     names = {str(document): document for document in collection.tree.documents}
     if len(names) < len(collection):
@@ -113,16 +147,23 @@ def topics_of(
         skipped += len(judgments.judged(name)) - len(known)
         try:
             tree = whole
-            if candidates == "topic" and known:
+            if isinstance(candidates, int):
+                likes = Counter(document for row in judgments.rows(name).values() for document in row)
+                known = sorted(known, key=lambda document: -likes[document])[:candidates]
+            if candidates != "all" and known:
                 tree = _by_text(collection.restricted(names[document] for document in known).tree)
-            topics.append(JudgedTopic(name, tree, judgments.table(name, tree, unknown)))
+            table = judgments.table(name, tree, SKIP)  # others are unknown, or not among the candidates
+            topics.append(JudgedTopic(name, tree, table))
         except EmptyCollectionError:
             empty.append(name)
     if not topics:
         raise EmptyCollectionError(
             "None of the relevant documents is in the collection; check that both files use the same ids."
         )
-    return topics, [*collection.notes, *_left_out(judged, skipped, empty)]
+    notes = [*collection.notes, *_left_out(judged, skipped, empty)]
+    if isinstance(candidates, int) or visitors != VISITORS[RELEVANCE]:
+        notes.append(_kept(judgments, topics, candidates, visitors))
+    return topics, notes
 
 
 def _left_out(judged: int, skipped: int, empty: Sequence[str]) -> Iterator[str]:
@@ -131,6 +172,39 @@ def _left_out(judged: int, skipped: int, empty: Sequence[str]) -> Iterator[str]:
         yield f"Of {judged:,} judged documents {skipped:,} are not in the collection and were skipped."
     if empty:
         yield f"Topics without any relevant document in the collection were left out: {', '.join(empty)}."
+
+
+def _kept(judgments: Judgments, topics: Sequence[JudgedTopic], candidates: str | int, visitors: str) -> str:
+    """Note how many visitors and likes are left among the candidates."""
+    rows = [row for topic in topics for row in judgments.rows(topic.name).values()]
+    left = sum(len(topic.users.weights) for topic in topics)
+    likes = sum(len(topic.users.state.relevant) for topic in topics)
+    most = max(len(topic.tree) for topic in topics)
+    return (
+        f"Candidates are {most:,} documents{', those with the most likes' if isinstance(candidates, int) else ''}. "
+        f"{left:,} of {len(rows):,} {visitors} and {likes:,} of {sum(map(len, rows)):,} likes are left."
+    )
+
+
+def add_orders(topics: Sequence[JudgedTopic], path: Path) -> list[JudgedTopic]:
+    """Return the topics with the order of a search engine: columns document, rank and, for several topics, topic."""
+    from zoomrank.documents.click_log import USUAL_NAMES
+    from zoomrank.documents.source_files import chosen_columns, read_columns
+
+    file, names, columns = read_columns(path)
+    usual = {**USUAL_NAMES, "document": (*USUAL_NAMES["document"], "id")}
+    found = chosen_columns(file, names, {}, usual, needs=("document", "position"))
+    documents, ranks = ([str(value) for value in columns[found[name]]] for name in ("document", "position"))
+    try:
+        ranked = sorted(range(len(ranks)), key=lambda row: float(ranks[row]))
+    except ValueError as error:
+        raise SourceError(f"{path} has a rank that is not a number: {error}.") from None
+    whose = [str(name) for name in columns[found["query"]]] if "query" in found else None
+    orders: dict[str, dict[str, None]] = defaultdict(dict)
+    for row in ranked:
+        orders["" if whose is None else whose[row]][documents[row]] = None
+    own = ((topic, orders["" if whose is None else topic.name]) for topic in topics)
+    return [replace(topic, order=tuple(name for name in order if name in topic.tree.documents)) for topic, order in own]
 
 
 def known_rows(judgments: Judgments, topic: JudgedTopic) -> tuple[list[list[str]], list[float]]:

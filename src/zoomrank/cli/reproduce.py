@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from zoomrank.cli import arguments
+from zoomrank.cli.evaluate import print_evaluation
 from zoomrank.errors import ResultsError
 from zoomrank.lab import evaluation, paper
 from zoomrank.lab.paper import KIND
@@ -111,11 +112,9 @@ def run_report(options: argparse.Namespace) -> None:
     folder = ResultsFolder(options.folder)
     kind = folder.manifest["kind"]
     if kind == evaluation.KIND:
-        page = write_evaluation_report(folder)
+        print_evaluation(write_evaluation_report(folder))
     elif kind == paper.KIND:
         report = write_paper_report(folder)
-        page = report.page
-        print(report.summary)
+        print(f"{report.summary}\nReport: {report.page}")
     else:
         raise ResultsError(f"{folder.path} has rows of the kind {kind}, for which this command has no report.")
-    print(f"Report: {page}")

@@ -95,6 +95,18 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
+def aligned(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Format a table in plain characters.
+
+    >>> print(aligned(("ranker", "rate"), [("random", "0.5")]))
+    ranker  rate
+    random  0.5
+    """
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (heads, *rows))
+    return "\n".join(line.rstrip() for line in lines)
+
+
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _MARKS = "●○▲△■□"
 

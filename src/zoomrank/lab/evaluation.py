@@ -1,10 +1,10 @@
-"""Evaluation of rankers on judged documents: visitors follow real labels, their clicks are simulated.
+"""Evaluation of rankers on judged or liked documents: visitors follow real labels, their clicks are simulated.
 
 Every topic is a separate world, in which rankers start without data. Clicks are counted as shares of what the greedy
 optimum collects there. Rankers are compared with rankings that do not learn, because they are given what learning
 rankers must find out: the greedy optimum, the documents in the order of their popularity, and the same re-ranked for
-diversity by maximal marginal relevance; and with random ones, which are given nothing. Ties are broken at random, by
-instance: in tree order, similar documents are neighbours.
+diversity by maximal marginal relevance; with random ones, which are given nothing; and, if it is known, with the order
+that a search engine had. Ties are broken at random, by instance: in tree order, similar documents are neighbours.
 
 References
 ----------
@@ -39,7 +39,7 @@ from zoomrank.lab.registry import (
 from zoomrank.lab.run import MARKS
 from zoomrank.lab.sweep import Local, SweepObserver, sweep
 from zoomrank.rankers import FixedRanking
-from zoomrank.spaces import DocumentTree
+from zoomrank.spaces import DocumentId, DocumentTree
 from zoomrank.spaces.ids import Positions
 from zoomrank.types import Array, rounded_for_ties
 
@@ -71,6 +71,7 @@ DEFAULT_RANKERS = (OURS, PUBLISHED, RIVAL)
 _PREFIX = "topic-"  # of the names of experiments
 TRADEOFF = 0.5  # λ of maximal marginal relevance
 POPULARITY, DIVERSIFIED, CHANCE = "Popularity", "MMR", "RankRandom"
+SEARCH_ORDER = "SearchOrder"  # only where topics have one
 GIVEN = (GREEDY, POPULARITY, DIVERSIFIED, CHANCE)  # part of every evaluation
 
 
@@ -152,6 +153,9 @@ def settings(
 
 def _experiment(topic: JudgedTopic, file: str, learning: Mapping[str, Recipe], slots: int, visits: int) -> Experiment:
     """Return the experiment of all rankers on one topic, whose world is read from its file."""
+    rankers = {**learning, **given_rankings(file)}
+    if topic.order is not None:
+        rankers[SEARCH_ORDER] = recipe(in_search_order, documents=topic.order[:slots])
     return Experiment(
         name=experiment_of(topic.name),
         title=topic.name,
@@ -159,7 +163,7 @@ def _experiment(topic: JudgedTopic, file: str, learning: Mapping[str, Recipe], s
         users=recipe(kept_users, file=file),
         slots=slots,
         visits=visits,
-        curves=tuple(Curve(name, ranker) for name, ranker in {**learning, **given_rankings(file)}.items()),
+        curves=tuple(Curve(name, ranker) for name, ranker in rankers.items()),
     )
 
 
@@ -194,6 +198,11 @@ def diversified(
     """Rank by popularity and distance from the documents above."""
     chosen = marginally_relevant(tree, kept_users(tree, file=file).mean(), slots, tradeoff, seed)
     return FixedRanking(tree, tree.documents.at(chosen))
+
+
+def in_search_order(tree: DocumentTree, slots: int, *, documents: Sequence[DocumentId], **_: object) -> FixedRanking:
+    """Rank as the search engine did."""
+    return FixedRanking(tree, documents[:slots])
 
 
 def by_popularity(mean: Array, slots: int, rng: np.random.Generator) -> Positions:
@@ -248,9 +257,16 @@ def experiment_of(topic: str) -> str:
 
 
 def shares(results: Results, topics: Sequence[str], curve: str, visits: int) -> Array:
-    """Return clicks by some visit as shares of greedy's, a number per topic: the mean of its instances."""
-    pairs = (results.together(experiment_of(topic), curve, GREEDY) for topic in topics)
-    return np.array([float(collected(mine, greedy, visits).mean()) for mine, greedy in pairs])
+    """Return clicks by some visit as shares of greedy's: the mean of each topic, or all instances of the only one."""
+    pairs = [results.together(experiment_of(topic), curve, GREEDY) for topic in topics]
+    found = [collected(mine, greedy, visits) for mine, greedy in pairs]
+    return found[0] if len(topics) == 1 else np.array([float(share.mean()) for share in found])
+
+
+def popularity_share(results: Results, topics: Sequence[str]) -> float:
+    """Return the share of greedy's clicks that a ranking by popularity is expected to collect, the mean over topics."""
+    pairs = [results.together(experiment_of(topic), POPULARITY, GREEDY) for topic in topics]
+    return float(np.mean([popular.expected[:, 0].mean() / greedy.expected[0, 0] for popular, greedy in pairs]))
 
 
 def learning_curves(results: Results, topics: Sequence[str], curve: str) -> tuple[Array, Array]:

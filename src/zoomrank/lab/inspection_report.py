@@ -90,6 +90,8 @@ def _meaning(verdict: MetricVerdict) -> str:
             f"Over {_counted(verdict.topics, 'topic', 'topics')}, a pair of documents that please the same visitor is "
             f"closer than one that does not with probability {verdict.power:.2f} (AUC; 0.5 is chance). "
         )
+    else:
+        said.append(f"These {verdict.source} are too few to tell whether close documents are similar. ")
     if verdict.scale is not None:
         whose = "click rate" if clicks else "relevance, also to those who skip the most popular documents,"
         said.append(

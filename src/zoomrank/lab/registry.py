@@ -224,6 +224,7 @@ class JudgedTopic:
     name: str
     tree: DocumentTree
     users: RelevanceTable
+    order: tuple[DocumentId, ...] | None = None  # in which a search engine had them, to compare with
 
 
 def require_slots(topic: JudgedTopic, slots: int) -> None:
@@ -232,6 +233,11 @@ def require_slots(topic: JudgedTopic, slots: int) -> None:
         raise SlotsError(
             f"The topic {topic.name!r} has {len(topic.tree)} candidate documents, too few for {slots} slots: "
             "leave it out, or ask for fewer slots."
+        )
+    if topic.order is not None and slots > len(topic.order):
+        raise SlotsError(
+            f"The order of the search engine has {len(topic.order)} candidates of the topic {topic.name!r}, too few "
+            f"for {slots} slots: add some, or ask for fewer slots."
         )
 
 

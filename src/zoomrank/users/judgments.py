@@ -1,10 +1,11 @@
-"""Visitors from relevance judgments of an evaluation collection, and the files that judgments come in.
+"""Visitors from relevance judgments, or from recorded likes and sessions, and the files that these come in.
 
 A topic is an information need, and its visitors come in kinds that mean different things by it: the subtopics of
-a diversity track, or the users who rated. Each kind is a row of a `RelevanceTable`, and clicks drawn from it are
-simulated, from real labels. Kinds without a relevant document are left out, since no ranking can serve them.
+a diversity track. Recorded people and sessions are one topic, in which each person or session is a kind of its own.
+Each kind is a row of a `RelevanceTable`, from which clicks are simulated. Kinds without a relevant document are left
+out, since no ranking can serve them.
 
-Files are qrels of diversity tracks, tables of subtopics, or ratings; a malformed line raises an error.
+A malformed line of a file raises an error.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import csv
 import math
 import os
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,8 +24,9 @@ from zoomrank.spaces import DocumentId, DocumentIds, RootedTree, Space
 from zoomrank.users.relevance_table import RelevanceTable
 
 REFUSE, SKIP = "refuse", "skip"
-ONE_TOPIC = "all"  # name of the only topic of ratings
-THRESHOLD = 4.0  # lowest rating that means relevant
+ONE_TOPIC = "all"  # name of the only topic of likes and sessions
+THRESHOLD = 4.0  # lowest rating that means a like
+_HEADER = re.compile(r"(user|person|people|visitor|session|case)s?([ _-]?id)?(:\w+)?", re.IGNORECASE)  # first column
 
 File = str | os.PathLike[str]
 Opinions = Mapping[str, Mapping[str, Mapping[DocumentId, bool]]]  # topic, kind of visitor, document: relevant or not
@@ -155,8 +158,11 @@ def read_subtopics(path: File) -> Judgments:
     return found.judgments()
 
 
-def read_ratings(path: File, threshold: float = THRESHOLD) -> Judgments:
-    """Read ratings `user,item,rating`, by commas or tabs, with a header or without; every user is a kind of visitor."""
+def read_likes(path: File, threshold: float = THRESHOLD) -> Judgments:
+    """Read likes of people: `person,document` or `person,document,rating`, by commas or tabs, with a header or without.
+
+    Ratings below the threshold are no likes; without a rating, every line is one. Further columns are ignored.
+    """
     if not math.isfinite(threshold):
         raise ParameterError(f"The threshold is {threshold}; it must be a finite number.")
     found = _Collector(path)
@@ -165,20 +171,33 @@ def read_ratings(path: File, threshold: float = THRESHOLD) -> Judgments:
         first = separator is None
         separator = separator or ("\t" if "\t" in line else ",")
         fields = [field.strip() for field in _split(path, number, line, separator)]
-        if len(fields) < 3:
-            _fail(path, number, f"has {len(fields)} fields; it must have at least three: user, item, rating")
-        user, item, rating = fields[:3]
-        if first and not _is_number(rating):
-            continue  # a header
-        found.add(number, ONE_TOPIC, user, item, _number(path, number, rating, "rating") >= threshold)
+        if len(fields) < 2:
+            _fail(path, number, "has 1 field; it must have at least two: person, document, and perhaps a rating")
+        person, document, *rating = fields[:3]
+        if first and (_HEADER.fullmatch(person) or (rating and not _is_number(rating[0]))):
+            continue
+        liked = not rating or _number(path, number, rating[0], "rating") >= threshold
+        found.add(number, ONE_TOPIC, person, document, liked)
     return found.judgments()
 
 
-READERS: Mapping[str, Callable[[File], Judgments]] = {
-    "qrels": read_qrels,
-    "subtopics": read_subtopics,
-    "ratings": read_ratings,
-}
+def read_sessions(path: File) -> Judgments:
+    """Read sessions: `session,document` in each line, by a comma or tab; or all documents of a session, by blanks."""
+    found = _Collector(path)
+    for number, line in _lines(path):
+        separator = "\t" if "\t" in line else ","
+        fields = [field.strip() for field in _split(path, number, line, separator)]
+        if len(fields) > 2:
+            _fail(path, number, f"has {len(fields)} fields; give session and document, or documents by blanks")
+        session, documents = (fields[0], fields[1:]) if len(fields) == 2 else (f"line {number}", line.split())
+        if found.empty and _HEADER.fullmatch(session):
+            continue
+        for document in documents:
+            found.add(number, ONE_TOPIC, session, document, relevant=True)
+    return found.judgments()
+
+
+READERS: Mapping[str, Callable[[File], Judgments]] = {"qrels": read_qrels, "subtopics": read_subtopics}
 
 
 class _Collector:
@@ -188,6 +207,10 @@ class _Collector:
         self._path = path
         self._opinions: dict[str, dict[str, dict[DocumentId, bool]]] = defaultdict(lambda: defaultdict(dict))
 
+    @property
+    def empty(self) -> bool:
+        return not self._opinions
+
     def add(self, number: int, topic: str, kind: str, document: str, relevant: bool) -> None:
         if not (topic and kind and document):
             _fail(self._path, number, "has an empty field instead of a name")
@@ -195,7 +218,7 @@ class _Collector:
             _fail(self._path, number, f"contradicts an earlier one about {kind!r} and the document {document!r}")
 
     def judgments(self) -> Judgments:
-        if not self._opinions:
+        if self.empty:
             raise SourceError(f"{self._path} is empty: there are no judgments in it.")
         try:
             return Judgments(self._opinions)
