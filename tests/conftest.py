@@ -2,6 +2,7 @@ import asyncio
 import functools
 import inspect
 import os
+import shutil
 import subprocess
 import tempfile
 import uuid
@@ -27,6 +28,20 @@ settings.register_profile(
 settings.load_profile("zoomrank")
 
 
+MEMORY = Path("/dev/shm")  # noqa: S108
+ENOUGH = 2**32  # bytes; all tests together need a tenth of it
+
+
+def pytest_configure() -> None:
+    """Keep files of tests in memory where there is room: commits of SQLite and PostgreSQL do not wait for a disk then.
+
+    They would take half of the time of the service's tests. What survives a killed process is the same in both.
+    """
+    if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ENOUGH:
+        os.environ["TMPDIR"] = str(MEMORY)  # also for workers and other processes that tests start
+        tempfile.tempdir = None  # so that it is looked up again
+
+
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     """Run async tests and fixtures on asyncio, in an event loop of their own for each test."""
@@ -35,8 +50,13 @@ def anyio_backend() -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave PostgreSQL to the longer tier (`full`), but for the contract that both stores keep."""
+    """Leave to the longer tier (`full`) PostgreSQL, but for the contract that both stores keep, and bandits alone.
+
+    Examples of bandits without a ranker compile kernels that hardly any other test needs.
+    """
     for item in items:
+        if isinstance(item, pytest.DoctestItem) and item.nodeid.startswith("src/zoomrank/bandits/"):
+            item.add_marker("full")
         stored = getattr(item, "callspec", None)
         if stored and stored.params.get("place") == "on_postgres" and not item.get_closest_marker("store_contract"):
             item.add_marker("full")

@@ -27,6 +27,7 @@ RUN_ELSEWHERE = {
     "docs/how-to/send-feedback-from-pages.md": "tests/service/test_javascript.py",
     "docs/how-to/call-from-python.md": "tests/test_client.py",
 }
+LONG = {"docs/how-to/choose-a-ranker.md"}  # in the longer tier: compiles four simulations that no other test needs
 GENERATED = ("commands", "http", "index", "limits", "metrics", "service-errors", "settings")  # by tools/*_page.py
 ADDRESS = "http://127.0.0.1:8000"  # of the service, on the pages
 BLOCK = re.compile(
@@ -71,7 +72,10 @@ def run(examples: list[Example], address: str) -> None:
 RUN_HERE = {name_of(page): list(examples(page)) for page in PAGES if name_of(page) not in RUN_ELSEWHERE}
 
 
-@pytest.mark.parametrize("page", [page for page, found in RUN_HERE.items() if found])
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.full) if page in LONG else page for page, found in RUN_HERE.items() if found],
+)
 def test_examples_run(page: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")

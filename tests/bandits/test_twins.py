@@ -218,22 +218,24 @@ def visit_both(slow: reference.Ranked, fast: Ranked, mean: Array, rng: np.random
     fast.learn(ranking, None if click == slots else click)
 
 
+@pytest.mark.parametrize("visits", [600, pytest.param(2000, marks=pytest.mark.full)])
 @pytest.mark.parametrize("shape", LIKENESS)
-def test_same_choices_as_the_literal_twin_near_a_peak(shape: str) -> None:
-    """For thousands of visits to a world with one good corner; some visitors may see some documents only."""
+def test_same_choices_as_the_literal_twin_near_a_peak(shape: str, visits: int) -> None:
+    """For many visits to a world with one good corner; some visitors may see some documents only."""
     tree, slots = LIKENESS[shape], 4
     plain = twin_tree(tree)
     paths = reference.PathZooming(plain, slots)
     slow, fast = reference.Ranked(plain, paths.each(), False, 3), Ranked(PathZooming(tree), slots, seed=3)
     rng = np.random.default_rng(11)
     mean = np.where(np.arange(len(tree)) < len(tree) // 3, 0.3 + 0.4 * rng.random(len(tree)), 0.02)
-    for _ in range(2000):
+    for _ in range(visits):
         visit_both(slow, fast, mean, rng)
     assert paths.passed_down > 10
 
 
+@pytest.mark.parametrize("visits", [300, pytest.param(600, marks=pytest.mark.full)])
 @pytest.mark.parametrize("name", [*LEARNERS, *SHARED])
-def test_late_and_missing_answers(name: str) -> None:
+def test_late_and_missing_answers(name: str, visits: int) -> None:
     """Answers come in any order, or never: credit goes to whatever strategy now holds the document."""
     rng = np.random.default_rng(3)
     tree = DocumentTree.exponential(depth=4, branching=2, epsilon=0.7)
@@ -241,7 +243,7 @@ def test_late_and_missing_answers(name: str) -> None:
     slow = reference.Ranked(plain, twins(name, plain, 3), False, 5)
     fast = Ranked(made(name, tree), 3, seed=5)
     waiting: list[Any] = []
-    for _ in range(600):
+    for _ in range(visits):
         waiting.append((slow.rank(), fast.rank(), int(rng.integers(0, 4))))
         assert waiting[-1][0][0] == waiting[-1][1].arrays.shown[0].tolist()
         if rng.random() < 0.9 and waiting:

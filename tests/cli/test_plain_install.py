@@ -122,9 +122,10 @@ def _installed() -> Mapping[str, set[str]]:
     """Which packages have files of a module; `packages_distributions` of Python 3.10 does not look at them."""
     found: dict[str, set[str]] = {}
     for package in distributions():
-        told = package.read_text("top_level.txt")  # there or not; to go through ten thousand files takes long
-        names = told.split() if told else [file.parts[0].removesuffix(".py") for file in package.files or ()]
-        for name in names:
+        told = package.read_text("top_level.txt")  # there or not
+        listed = (package.read_text("RECORD") or "").splitlines()  # `package.files` takes seconds for all of them
+        names = told.split() if told else [re.split("[,/]", line)[0].removesuffix(".py") for line in listed]
+        for name in set(names):
             found.setdefault(name, set()).add(package.name)
     return found
 
@@ -147,12 +148,17 @@ def _comes_with(package: str, packages: Iterable[str]) -> bool:
         if todo[-1] == package:
             return True
         try:
-            needed = {_name(text) for text in requires(todo.pop()) or () if "extra ==" not in text}
+            needed = _needed_by(todo.pop())
         except ModuleNotFoundError:  # one that is not installed here
             continue
         todo += needed - seen
         seen |= needed
     return False
+
+
+@functools.cache  # to look for a package goes through all that are installed
+def _needed_by(package: str) -> set[str]:
+    return {_name(text) for text in requires(package) or () if "extra ==" not in text}
 
 
 def _imported(folder: Path) -> Iterator[str]:

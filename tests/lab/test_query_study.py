@@ -37,6 +37,7 @@ def test_pools_mislead_together_and_the_unrelated_each_by_itself() -> None:
         draw_world(TREE, np.random.default_rng(3), "cousins", 3)
 
 
+@pytest.mark.full
 def test_lenders_meet_the_visitors_that_were_drawn_with_the_query() -> None:
     setting = next(run for run in query_experiment("alike").settings(instances=1) if run.curve == "lent-5")
     tree, users = world(setting)

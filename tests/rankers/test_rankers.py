@@ -552,25 +552,43 @@ def test_bad_parameters() -> None:
             zr.simulate(zr.RankZoom(TREE), users, **how)
 
 
-def test_bandits_alone() -> None:
+ALONE: dict[str, Any] = {
+    "UCB1": zr.bandits.UCB1,
+    "PathZooming": zr.bandits.PathZooming,
+    "Zooming": zr.bandits.Zooming,
+    "ContextualZooming": zr.bandits.ContextualZooming,
+    "KLUCB": zr.bandits.KLUCB,
+    "TreeThompson": zr.bandits.TreeThompson,
+    "ExploreThenCommit": lambda t, seed: zr.bandits.ExploreThenCommit(t, looks=50, seed=seed),
+    "Grid": lambda t, seed: zr.bandits.Grid(zr.bandits.UCB1(t), seed=seed),
+}
+SHORT = ("UCB1", "PathZooming")  # the others compile kernels that no other test of the first tier needs
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in SHORT else pytest.param(name, marks=pytest.mark.full) for name in ALONE]
+)
+def test_bandits_alone(name: str) -> None:
     rng = np.random.default_rng(0)
-    for make in (
-        zr.bandits.UCB1,
-        zr.bandits.Zooming,
-        zr.bandits.ContextualZooming,
-        zr.bandits.PathZooming,
-        zr.bandits.KLUCB,
-        zr.bandits.TreeThompson,
-        lambda t, seed: zr.bandits.ExploreThenCommit(t, looks=50, seed=seed),
-        lambda t, seed: zr.bandits.Grid(zr.bandits.UCB1(t), seed=seed),
-    ):
-        bandit = make(zr.DocumentTree.exponential(depth=3), seed=1)
-        hits = 0
-        for t in range(1500):
-            choice = bandit.select()
-            bandit.update(choice, int(rng.random() < (0.9 if choice.document == 5 else 0.1)))
-            hits += t >= 1000 and choice.document == 5
-        assert hits > 300
+    bandit = ALONE[name](zr.DocumentTree.exponential(depth=3), seed=1)
+    hits = 0
+    for t in range(1500):
+        choice = bandit.select()
+        bandit.update(choice, int(rng.random() < (0.9 if choice.document == 5 else 0.1)))
+        hits += t >= 1000 and choice.document == 5
+    assert hits > 300
+
+
+def test_what_a_bandit_alone_refuses() -> None:
+    bandit = zr.bandits.UCB1(TREE, seed=1)
+    with pytest.raises(FeedbackError, match="0 or 1"):
+        bandit.update(bandit.select(), 2)
+    with pytest.raises(ParameterError, match="at most 62"):
+        zr.bandits.Zooming(TREE).select(context=range(63))
+
+
+@pytest.mark.full
+def test_a_contextual_bandit_alone() -> None:
     contextual = zr.bandits.ContextualZooming(TREE, seed=1, scale=0.2)
     choice = contextual.select(context=[3, 7])
     contextual.update(choice, 1)
@@ -578,5 +596,3 @@ def test_bandits_alone() -> None:
         contextual.update(choice, 2)
     with pytest.raises(ParameterError, match="came after one of 2"):
         contextual.select(context=[3])
-    with pytest.raises(ParameterError, match="at most 62"):
-        zr.bandits.Zooming(TREE).select(context=range(63))

@@ -65,7 +65,9 @@ def _as_bytes(body: Any) -> bytes:
 
 
 @pytest.mark.usefixtures("in_a_process")
-@pytest.mark.parametrize("kind", ["paths", "numbers", "texts"])
+@pytest.mark.parametrize(
+    "kind", ["texts", *(pytest.param(kind, marks=pytest.mark.full) for kind in ("paths", "numbers"))]
+)
 async def test_a_process_makes_the_same_collection(sqlite: Place, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with started(sqlite) as engine, client_of(engine) as client:
         made = {}
@@ -83,11 +85,19 @@ async def test_a_process_makes_the_same_collection(sqlite: Place, kind: str, mon
         await audit(engine)
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("no JSON", "twice", "there already"),
+        pytest.param(("two bad documents", "no direction", "too many slots", "there already"), marks=pytest.mark.full),
+    ],
+    ids=["some", "others"],
+)
 async def test_a_process_refuses_in_the_same_words(
-    sqlite: Place, engine: Engine, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    sqlite: Place, engine: Engine, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, wrong: tuple[str, ...]
 ) -> None:
     await served(engine)
-    for what in ("no JSON", "two bad documents", "twice", "no direction", "too many slots", "there already"):
+    for what in wrong:
         said, body = [], WRONG[what]
         for large in (-1, 2**20):
             monkeypatch.setattr(maker_module, "LARGE", large)
