@@ -37,7 +37,6 @@ _WITHOUT: Mapping[str, Mapping[str, Any]] = {
     "prior": {"prior": 0.0},
     "margin": {"margin": 0.0},
     "correlation": {"correlated": False},
-    "exchange": {"exchange": False},
 }
 _BARE = {key: value for ingredient in _WITHOUT.values() for key, value in ingredient.items()}
 ABLATIONS: Mapping[str, Recipe] = {

@@ -545,11 +545,12 @@ class PathZooming(Visits):
         optimism: float = 0.125,
         borrow: float = 30.0,
         prior: float = 4.0,
+        margin: float = 0.1,
         correlated: bool = True,
         patience: int = 1,
     ) -> None:
         super().__init__(tree, slots, patience)
-        self.prior = prior
+        self.prior, self.margin = prior, margin
         self.passed_down = 0
         self.confidence, self.growth, self.optimism, self.borrow = confidence, growth, optimism, borrow
         self.correlated = correlated
@@ -627,7 +628,7 @@ class PathZooming(Visits):
         if plays < 1:
             return math.inf
         c = self.confidence * (1 + self.growth * self.in_want(u, i, above))
-        return self.upper(clicks / plays, plays, c) + self.optimism * self.tree.width[u]
+        return (1 - self.margin) * (self.upper(clicks / plays, plays, c) + self.optimism * self.tree.width[u])
 
     def near(self, u: int, above: list[int]) -> bool:
         """Whether it, or else its parent, holds a document above."""

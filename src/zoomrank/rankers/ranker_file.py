@@ -9,8 +9,8 @@
 | … | body: the arrays one after another, zlib-compressed |
 | 32 | SHA-256 of everything before |
 
-Path zooming once had two more parameters, `margin` and `exchange`. Its counts mean the same since, its
-bounds do not: a file with these parameters is read without them, and bounds are recomputed from the counts.
+Path zooming once had one more parameter, `exchange`. Its counts mean the same since, its bounds do not: a file with it is
+read without it, and bounds are recomputed from the counts.
 
 The tree is not in the file, since many rankers share one: a tree of `DocumentTree.exponential` is rebuilt from its
 parameters, any other is passed to `load` and must have the same fingerprint.
@@ -44,7 +44,7 @@ VERSION = 1
 PREFIX = struct.Struct("<8sIQ")
 _BANDITS = {name: kind for name, kind in vars(bandits).items() if isinstance(kind, type) and issubclass(kind, Bandit)}
 _OTHER_VERSION = "This ranker was saved by another version of zoomrank with a different {}"
-_EARLIER = ("margin", "exchange")  # parameters of path zooming that are gone
+_EARLIER = "exchange"  # a parameter of path zooming that is gone
 _EFFORT = 1  # compression level: most of the gain, in a tenth of the time
 
 
@@ -161,7 +161,7 @@ def has_same_counts(content: bytes, ranker: Ranked) -> bool:
 
 def _read(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any], bytes]:
     header, end = checked_header(content, MAGIC, VERSION, path)
-    header["recompute"] = any([header["bandit"].pop(name, None) is not None for name in _EARLIER])  # noqa: C419 (all)
+    header["recompute"] = header["bandit"].pop(_EARLIER, None) is not None
     return header, zlib.decompress(content[end:-32])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zoomrank.bandits import PathZooming
-from zoomrank.bandits.path_zooming.learner import BORROW, CONFIDENCE, GROWTH, OPTIMISM, PRIOR
+from zoomrank.bandits.path_zooming.learner import BORROW, CONFIDENCE, GROWTH, MARGIN, OPTIMISM, PRIOR
 from zoomrank.rankers.ranked import Ranked
 from zoomrank.rankers.slot_bandits import SLOTS
 from zoomrank.spaces import DocumentTree
@@ -31,6 +31,8 @@ class ZoomRank(Ranked):
     prior : float
         Number of pseudo-visits, at the click rate of its parent, that a subtree starts with; and of those without a
         click that a document shown above counts as. 0 or more.
+    margin : float
+        Share by which a bound must exceed the best record for a document to be tried; from 0 to below 1.
     correlated : bool
         Take the documents shown above into account: cap bounds by the distance to them (the correlation rule), and
         leave out what they earned.
@@ -72,6 +74,7 @@ class ZoomRank(Ranked):
         optimism: float = OPTIMISM,
         borrow: float = BORROW,
         prior: float = PRIOR,
+        margin: float = MARGIN,
         correlated: bool = True,
         patience: int | None = None,
         seed: Seed = None,
@@ -84,6 +87,7 @@ class ZoomRank(Ranked):
             optimism=optimism,
             borrow=borrow,
             prior=prior,
+            margin=margin,
             correlated=correlated,
             patience=patience,
         )

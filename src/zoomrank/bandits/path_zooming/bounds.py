@@ -148,8 +148,8 @@ def _neglect(state: Any, entry: Scalar, slot: Scalar, plays: Scalar, around: Sca
 def index_of(
     state: Any, entry: Scalar, slot: Scalar, evidence: tuple[Scalar, Scalar], around: tuple[Scalar, Scalar]
 ) -> tuple[Scalar, Scalar, Scalar]:
-    """Compute I(u), a bound plus a share of the width, from the visits that count and those of the parent; return it,
-    the mean, and the neglect.
+    """Compute I(u), a bound plus a share of the width less a margin, from the visits that count and those of the
+    parent; return it, the mean, and the neglect.
     """
     at = np.uint64(entry)
     plays, clicks = evidence
@@ -161,7 +161,8 @@ def index_of(
         neglect = _neglect(state, at, slot, plays, around[0])
         mean = clicks / plays
         bound = upper_bound(mean, plays, state.confidence * (1.0 + state.growth * neglect))
-    return bound + state.optimism * state.width[np.uint64(state.node[at])], mean, neglect
+    hope = bound + state.optimism * state.width[np.uint64(state.node[at])]
+    return (1.0 - state.margin) * hope, mean, neglect
 
 
 @inlined

@@ -20,7 +20,9 @@ Why it needs so few visits:
    `log(2sN / n)`, with N the visits of its parent and s its share of the parent's documents; so a subtree that looks
    poor by bad luck is tried again as its siblings are visited more and more. Neglect beyond `log 4` (less than half of
    the fair share) is passed down to all subtrees within it.
-8. *Slots add to each other.* In a subtree that holds documents shown above, their own clicks do not count, each of
+8. *A trial must promise enough.* Bounds are reduced by a `margin`: among equally good documents, a slot stays with the
+   one that it has, and the slots below learn what to add to it.
+9. *Slots add to each other.* In a subtree that holds documents shown above, their own clicks do not count, each of
    them counts as `prior` visits without a click, and clicks lent by other slots count by a quarter. So the slots of a
    ranking explore different subtrees, and learn what to add to what stands above.
 
@@ -77,7 +79,7 @@ from zoomrank.errors import ParameterError
 from zoomrank.spaces import DocumentTree
 from zoomrank.types import Array, Seed, whole_number
 
-CONFIDENCE, GROWTH, OPTIMISM, BORROW, PRIOR = 0.25, 1.0, 0.125, 30.0, 4.0  # docs/explanation/zoomrank.md
+CONFIDENCE, GROWTH, OPTIMISM, BORROW, PRIOR, MARGIN = 0.25, 1.0, 0.125, 30.0, 4.0, 0.1  # docs/explanation/zoomrank.md
 LONGEST_PATIENCE = 15  # most visits without a click before a subtree is split, in a large collection
 
 
@@ -89,6 +91,7 @@ class PathParameters(NamedTuple):
     optimism: float
     borrow: float
     prior: float
+    margin: float
     correlated: bool
 
 
@@ -144,6 +147,8 @@ class PathZooming(VisitCountingBandit):
     prior : float
         Number of pseudo-visits, at the click rate of its parent, that a subtree starts with; and of those without a
         click that a document shown above counts as.
+    margin : float
+        Share by which a bound must exceed the best record for a document to be tried; below 1.
     correlated : bool
         Take the documents shown above into account: cap bounds by the distance to them (the correlation rule), and
         leave out what they earned.
@@ -187,6 +192,7 @@ class PathZooming(VisitCountingBandit):
         optimism: float = OPTIMISM,
         borrow: float = BORROW,
         prior: float = PRIOR,
+        margin: float = MARGIN,
         correlated: bool = True,
         patience: int | None = None,
         seed: Seed = None,
@@ -197,13 +203,15 @@ class PathZooming(VisitCountingBandit):
         self.patience = whole_number(patience, "patience")
         if not 1 <= self.patience < 2**31:
             raise ParameterError(f"patience must be 1 or more, not {patience}.")
-        numbers = confidence, growth, optimism, borrow, prior
+        numbers = confidence, growth, optimism, borrow, prior, margin
         for name, value in zip(PathParameters._fields, numbers, strict=False):
             if not 0 <= value < np.inf or (name == "confidence" and value == 0):
                 raise ParameterError(f"{name} must be a number, 0 or more (confidence above 0), not {value}.")
+        if margin >= 1:
+            raise ParameterError(f"margin must be a share, below 1, not {margin}.")
         self.correlated = bool(correlated)
-        confidence, growth, optimism, borrow, prior = map(float, numbers)
-        self.parameters = PathParameters(confidence, growth, optimism, borrow, prior, self.correlated)
+        confidence, growth, optimism, borrow, prior, margin = map(float, numbers)
+        self.parameters = PathParameters(confidence, growth, optimism, borrow, prior, margin, self.correlated)
         self._scratches: dict[int, tuple[Any, ...]] = {}
 
     @property
