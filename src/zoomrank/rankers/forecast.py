@@ -111,12 +111,12 @@ def simulate_trials(ranker: SlotBandits, visits: int) -> Forecast:
     luck = np.random.default_rng(0).random((visits, ranker.slots))
     trials, costs = np.zeros(ranker.slots, np.int64), np.zeros(ranker.slots)
     tried: list[Counter[int]] = [Counter() for _ in range(ranker.slots)]
-    twin = ranker.copied()
+    twin, before = ranker.copied(), ranker.copied().state  # which has scratch space of its own
     for visit in range(visits):
         ranking = twin.rank_arrays(1)
         shown = ranking.shown[0]
         state = twin.restricted(twin.present)
-        prospects = twin.bandit.prospects(state, ranker.state, shown, ranking.pick[0], twin.duplicates)
+        prospects = twin.bandit.prospects(state, before, shown, ranking.pick[0], twin.duplicates)
         assert prospects is not None  # noqa: S101  (the caller checks it)
         twin.learn_arrays(ranking, _first_click(luck[visit], prospects))
         trials += prospects.trial

@@ -190,7 +190,9 @@ def _walk_freely(
     """
     at = np.uint64(entry)
     while state.child[at] != 0:
-        at = _ahead(state, slot, at, cap, limit, some)
+        ahead = _ahead(state, slot, at, cap, limit, some)
+        limit = limit if ahead == at else np.inf
+        at = ahead
         if state.child[at] != 0:
             known = value_children(state, slot, at, cap, known, limit, some)
             at = np.uint64(state.child[at]) + random_best(state.value, np.uint64(state.fan[at]), known, rng)
@@ -469,7 +471,9 @@ def _odds_of_free_walk(
     """Compute the probability below an entry without documents of S; return it and the entry of the document."""
     at, chance = np.uint64(entry), 1.0
     while chance > 0.0 and state.child[at] != 0:
-        at = _ahead(state, slot, at, cap, limit, some)
+        ahead = _ahead(state, slot, at, cap, limit, some)
+        limit = limit if ahead == at else np.inf
+        at = ahead
         if not _holds(state, at, document):
             chance = 0.0
         elif state.child[at] != 0:
