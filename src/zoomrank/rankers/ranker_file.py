@@ -9,8 +9,8 @@
 | … | body: the arrays one after another, zlib-compressed |
 | 32 | SHA-256 of everything before |
 
-Path zooming once had one more parameter, `exchange`. Its counts mean the same since, its bounds do not: a file with it is
-read without it, and bounds are recomputed from the counts.
+Path zooming once had one more parameter, `exchange`. Its counts mean the same since, its bounds do not: a file with it
+is read without it, and bounds are recomputed from the counts.
 
 The tree is not in the file, since many rankers share one: a tree of `DocumentTree.exponential` is rebuilt from its
 parameters, any other is passed to `load` and must have the same fingerprint.
