@@ -1,15 +1,13 @@
 """Change `src` at random, one small change at a time, and count how many changes the tests notice.
 
-`python -m tools.mutants --count 40 --seed 15 -- -m 'not full'` gives pytest what is after `--`. Tests that name the
-changed function or module run first, then those of the mirrored folder, then all (unless `--stages 2`), until one
-fails. With `--both TREE`, mutations are of functions that another checkout has, too; with `--there` they are made in
-that checkout.
+`python -m tools.mutants --seed 15 -- -m 'not full'` gives pytest what is after `--`. For each mutant, `--files` test
+files run that most plausibly cover it, without the `--skip` most plausible, for `--seconds` (twice that where kernels
+compile anew). With `--both TREE`, functions are changed that another checkout has, too; with `--there`, in it.
 """
 
 import argparse
 import ast
 import copy
-import os
 import random
 import re
 import shutil
@@ -18,51 +16,40 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
-SECONDS = 1200  # a mutant that takes longer hangs: caught
-SKIPPED = {"annotation", "returns", "decorator_list"}
+CALLS, FUNCTIONS = (ast.Call, ast.Await), (ast.FunctionDef, ast.AsyncFunctionDef)
+APART = *FUNCTIONS, ast.JoinedStr
+LEFT_OUT = {"annotation", "returns", "decorator_list", "cases"}
 PAIRS = ["Lt LtE", "Gt GtE", "Eq NotEq", "Is IsNot", "In NotIn", "Add Sub", "And Or"]
 SWAPPED: Any = {getattr(ast, a): getattr(ast, b) for one in PAIRS for a, b in (one.split(), one.split()[::-1])}
-
-
-class Mutation(NamedTuple):
-    """A place in a file, by line and byte, and the text that is put there."""
-
-    file: Path
-    function: str
-    span: tuple[int, int, int, int]
-    was: str
-    text: str
+NOT_COPIED = shutil.ignore_patterns(".git", ".venv", ".*_cache", "__pycache__", "site")
+Mutation = tuple[Path, str, Any, str]  # a file, a function and a node in it, and the text that is put there
 
 
 def inner(node: ast.AST) -> Iterator[Any]:
     """Yield the nodes below a node that are run: no annotations, no inner functions, no parts of f-strings."""
     for name, value in ast.iter_fields(node):
         for child in value if isinstance(value, list) else [value]:
-            unwanted = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.JoinedStr))
-            if isinstance(child, ast.AST) and name not in SKIPPED and not unwanted:
-                yield child
-                yield from inner(child)
+            if isinstance(child, ast.AST) and name not in LEFT_OUT and not isinstance(child, APART):
+                yield from (child, *inner(child))
 
 
-def replacement(node: Any) -> str | None:
-    """Return the changed source of a node, or None where nothing is changed."""
-    operator = type(node.ops[0] if isinstance(node, ast.Compare) else getattr(node, "op", None))
-    is_call = isinstance(node, ast.Expr) and isinstance(node.value, (ast.Call, ast.Await))
-    if is_call or isinstance(node, (ast.AugAssign, ast.Raise)):
+def replacement(node: Any) -> str:
+    """Return the changed source of a node, or nothing where it stays."""
+    operators, value = getattr(node, "ops", [getattr(node, "op", None)]), getattr(node, "value", node)
+    if isinstance(node, ast.AugAssign | ast.Raise) or (isinstance(node, ast.Expr) and isinstance(value, CALLS)):
         return "pass"
-    if isinstance(node, ast.Return) and node.value is not None and ast.unparse(node.value) != "None":
-        return "return False" if ast.unparse(node.value) == "True" else "return None"
-    if operator in SWAPPED:
-        other = copy.deepcopy(node)
-        other.op, other.ops = SWAPPED[operator](), [SWAPPED[operator](), *getattr(node, "ops", [])[1:]]
+    if isinstance(node, ast.Return) and value is not None and ast.unparse(value) != "None":
+        return "return False" if ast.unparse(value) == "True" else "return None"
+    if swapped := SWAPPED.get(type(operators[0])):
+        other = copy.copy(node)
+        other.op, other.ops = swapped(), [swapped(), *operators[1:]]
         return f"({ast.unparse(other)})"
-    if operator is ast.Not:
+    if isinstance(operators[0], ast.Not):
         return f"({ast.unparse(node.operand)})"
-    number: Any = node.value if isinstance(node, ast.Constant) else None
-    return f"({number + 1})" if type(number) in (int, float) else None
+    return f"({value + 1})" if isinstance(node, ast.Constant) and type(value) in (int, float) else ""
 
 
 def mutations(tree: Path) -> dict[str, list[Mutation]]:
@@ -70,68 +57,73 @@ def mutations(tree: Path) -> dict[str, list[Mutation]]:
     found = {}
     for file in sorted((tree / "src").rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                body = node.body[ast.get_docstring(node) is not None :]
-                found[f"{node.name} {ast.dump(node.args)} {[ast.dump(line) for line in body]}"] = [
-                    Mutation(file, node.name, (at.lineno, at.col_offset, at.end_lineno, at.end_col_offset), was, text)
-                    for at in inner(ast.Module(body, []))
-                    if (text := replacement(at)) is not None and (was := ast.unparse(at))
-                ]
+            if isinstance(node, FUNCTIONS):
+                body = ast.Module(node.body[ast.get_docstring(node) is not None :], [])
+                changes = [(file.relative_to(tree), node.name, at, replacement(at)) for at in inner(body)]
+                found[f"{node.name} {ast.dump(node.args)} {ast.dump(body)}"] = [one for one in changes if one[3]]
     return found
 
 
-def suites(tree: Path, mutation: Mutation) -> Iterator[list[Any]]:
-    """Yield what to run: the five files that name what was changed most often, the mirrored folder, everything."""
-    name = re.compile(rf"\b({mutation.function}|{mutation.file.stem})\b")
-    files = sorted((tree / "tests").rglob("test_*.py"), key=lambda file: -len(name.findall(file.read_text())))
-    folder = tree / "tests" / mutation.file.relative_to(tree / "src" / "zoomrank").parts[0]
-    yield from filter(None, (files[:5], [folder] * folder.is_dir(), ["tests", "src"]))
+def plausible(tree: Path, changed: Path, function: str) -> list[Path]:
+    """Return the changed file, for its examples, then tests: first those with most of its names, or in its folder."""
+    public = re.findall(r"^(?:class|def|async def) ([a-zA-Z]\w+)", (tree / changed).read_text(), re.MULTILINE)
+    scores = {}
+    for file in sorted(tree.glob("tests/**/test_*.py"), key=lambda file: -file.stat().st_size):
+        words = set(re.findall(r"\w+", file.read_text()))
+        beside = 2 * (changed.parts[2] in file.parts) + (file.stem.removeprefix("test_") in changed.stem)
+        scores[file.relative_to(tree)] = beside + 2 * (function in words) + min(3, len(words & {*public, changed.stem}))
+    return [changed, *sorted(scores, key=scores.__getitem__, reverse=True)]
 
 
-def outcome(tree: Path, mutation: Mutation, options: list[str], stages: int) -> str:
-    """Make the mutation in a copy of its checkout, run tests, and return what became of it."""
-    with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder) / "home"
-        shutil.copytree(tree, home, ignore=shutil.ignore_patterns(".git", ".venv", ".*_cache", "__pycache__", "site"))
-        there, (first, start, last, end) = (
-            mutation._replace(file=home / mutation.file.relative_to(tree)),
-            mutation.span,
-        )
-        lines = there.file.read_bytes().splitlines(keepends=True)
-        lines[first - 1 : last] = [lines[first - 1][:start] + there.text.encode() + lines[last - 1][end:]]
-        there.file.write_bytes(b"".join(lines))
-        settings: Any = {"cwd": home, "env": {**os.environ, "PYTHONPATH": str(home / "src")}, "timeout": SECONDS}
-        for paths in list(suites(home, there))[:stages]:
-            command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", *options, *paths]
-            try:
-                done = subprocess.run(command, capture_output=True, text=True, check=False, **settings)  # noqa: S603
-            except subprocess.TimeoutExpired:
-                return "caught: hangs"
-            if done.returncode not in (0, 5):  # 5: no tests
-                failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-                return f"caught: {(failed or [done.stdout[-200:]])[0][:140]}"
-    return "SURVIVED"
+def tested(tree: Path, arguments: list[Any], seconds: int) -> tuple[int, str]:
+    """Run pytest, and return its exit code (-9: out of time, so it and what it started was killed) and output."""
+    limited = ["env", f"PYTHONPATH={tree / 'src'}", "timeout", "-s", "KILL", str(seconds)]
+    command = [*limited, sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", *arguments]
+    with (tree / "output").open("w+") as output:  # a pipe would be read until all that tests started are gone
+        done = subprocess.run(command, cwd=tree, stdout=output, check=False)  # noqa: S603
+    return done.returncode, (tree / "output").read_text()
+
+
+def outcome(tree: Path, mutation: Mutation, given: Any) -> str:
+    """Make a mutation, run tests, undo it. Return the test that failed, or in capitals that none did."""
+    file, function, node, text = mutation
+    lines = (source := (tree / file).read_bytes()).splitlines(keepends=True)
+    before, after = lines[node.lineno - 1][: node.col_offset], lines[node.end_lineno - 1][node.end_col_offset :]
+    lines[node.lineno - 1 : node.end_lineno] = [before + text.encode() + after]
+    (tree / file).write_bytes(b"".join(lines))
+    paths = plausible(tree, file, function)[given.skip : given.skip + given.files]
+    is_kernel = re.search(rf"^@.*\ndef {function}\b", source.decode(), re.MULTILINE) is not None
+    code, output = tested(tree, [*given.options, *paths], given.seconds * (1 + is_kernel))
+    (tree / file).write_bytes(source)
+    if code in (-9, 0, 5):  # 5: there are no tests
+        return "OUT OF TIME" if code == -9 else "SURVIVED"
+    return str((re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", output, re.MULTILINE) or ["no test began"])[0])
 
 
 def main() -> None:
-    """Print a line per mutant, then how many were caught."""
+    """Print two lines per mutant, then how many were caught."""
     parser = argparse.ArgumentParser(description=__doc__)
-    for name, default in (("--count", 40), ("--seed", 15), ("--begin", 0), ("--end", 10**9), ("--stages", 3)):
-        parser.add_argument(name, type=int, default=default)
+    for name, default in {"count": 40, "seed": 15, "files": 6, "skip": 0, "seconds": 60}.items():
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--only", type=int, nargs="+", metavar="NUMBER")
     parser.add_argument("--both", type=Path, default=ROOT, metavar="TREE")
     parser.add_argument("--there", action="store_true")
     parser.add_argument("options", nargs="*", default=["-m", "not full"])
-    given = parser.parse_args()
-    here, there, results = mutations(ROOT), mutations(given.both), []
+    given, results = parser.parse_args(), []
+    here, there = mutations(ROOT), mutations(given.both)
     pairs = [pair for code in here if code in there for pair in zip(here[code], there[code], strict=True)]
-    print(f"seed {given.seed}, {given.count} of {len(pairs)} mutations", flush=True)
     drawn = random.Random(given.seed).sample(pairs, given.count)
-    for number, pair in list(enumerate(drawn))[given.begin : given.end]:
-        tree, mutation = (given.both, pair[1]) if given.there else (ROOT, pair[0])
-        results.append(outcome(tree, mutation, given.options, given.stages))
-        place = f"{mutation.file.relative_to(tree / 'src')}:{mutation.span[0]} {mutation.function}"
-        print(f"{number:3} {place}: {mutation.was} -> {mutation.text}\n    {results[-1]}", flush=True)
-    print(f"caught {sum(result.startswith('caught') for result in results)} of {len(results)}")
+    print(f"seed {given.seed}, {given.count} of {len(pairs)} mutations", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        tree = shutil.copytree(given.both if given.there else ROOT, Path(folder) / "tree", ignore=NOT_COPIED)
+        for number in given.only or range(given.count):
+            file, function, node, text = drawn[number][given.there]
+            print(f"{number:3} {file}:{node.lineno} {function}: {ast.unparse(node)} -> {text}", flush=True)
+            results.append(outcome(tree, drawn[number][given.there], given))
+            print(f"    {results[-1]}", flush=True)
+        failed = [result for result in results if not result.isupper()]
+        print(f"caught {len(failed)} of {len(results)}; without mutations:", flush=True)
+        print(tested(tree, sorted({*failed} - {"no test began"}) or ["--version"], 600)[1][-300:])
 
 
 if __name__ == "__main__":

@@ -21,6 +21,13 @@ class _Stubborn:
         self.heard.append(click)
 
 
+class _Plain:
+    """A compiled ranker as if it were written in Python."""
+
+    def __init__(self, ranker: zr.Ranked) -> None:
+        self.rank, self.learn = ranker.rank, ranker.learn
+
+
 class _Everything(zr.users.PlainUsers):
     def visitor(self, rng: np.random.Generator) -> list[int]:
         return [int(rng.integers(4)), 4]
@@ -37,6 +44,15 @@ def test_plain_rankers_meet_compiled_visitors() -> None:
     assert trace.shown == [best.documents] * 4
     counts = [sum(click == slot for click in ranker.heard) for slot in range(3)]
     assert np.abs(trace.clicks.sum(axis=0) - counts).max() <= 7
+
+
+def test_clicks_are_learned_as_late_as_in_python() -> None:
+    tree = zr.DocumentTree.exponential(depth=5)
+    users = zr.users.two_peaks(tree, seed=0)
+    rankers = zr.RankCorrZoom(tree, 3, seed=1), _Plain(zr.RankCorrZoom(tree, 3, seed=1))
+    compiled, plain = [zr.simulate(ranker, users, 600, seed=1, delay=5, windows=20) for ranker in rankers]
+    assert compiled.clicks.tolist() == plain.clicks.tolist()
+    assert compiled.shown == plain.shown
 
 
 def test_compiled_rankers_meet_plain_visitors() -> None:

@@ -96,3 +96,16 @@ async def test_over_http(engine: Engine, shop: ServedCollection, client: httpx.A
     assert [(one["query"], one["recent"]) for one in found["queries"]] == [("owl", 1.0)]
     assert found["total"] == 1
     assert (await client.get("/v1/collections/shop/queries?sort=best")).status_code == 422
+
+
+async def test_the_zoom_tree_is_open_where_visitors_went(engine: Engine, shop: ServedCollection) -> None:
+    await _ask(engine, shop, "owl", "x." * 20)
+    nodes, some, two = [(await page_data.tree(engine, shop, "owl", limit))["nodes"] for limit in (200, 6, 2)]
+    assert nodes[:6] == some
+    assert nodes[:2] == two
+    of = {node["id"]: [one for one in nodes if one["parent"] == node["id"]] for node in nodes}
+    assert sum(map(len, of.values())) == len(nodes) - 1  # all but the root
+    for node in nodes:
+        for count in ("visits", "clicks"):
+            assert sum(one[count] for one in of[node["id"]]) <= node[count]
+    assert of[max(some[2:], key=lambda node: node["visits"])["id"]]
