@@ -38,9 +38,9 @@ export function queryPage(page, { collection, query, copy }, signal) {
 
   const changed = changes();
   keepFresh(async () => {
-    const [found, { nodes }] = await Promise.all([api.query(collection, query, copy, signal),
-      api.tree(collection, query, MOST_NODES, copy, signal), curve?.look()]);
+    const [found, { nodes }] = await Promise.all([api.query(collection, query, copy, signal), api.tree(collection, query, MOST_NODES, copy, signal)]);
     body.hidden = false;
+    await curve?.look(); // not earlier: a chart that is drawn while hidden has the wrong width
     tree.show(nodes);
     if (!changed(found)) return;
     nothing.hidden = found.impressions > 0;
