@@ -619,9 +619,9 @@ class PathZooming(Visits):
             return 0.0
         parent = self.tree.parent[u] if u else 0
         around, _ = self.evidence(parent, i) if above is None else self.evidence_given(parent, i, above)
-        part = self.log(len(self.tree.below(parent))) - self.log(len(self.tree.below(u))) - math.log(2)
+        share = float(np.float32(np.log(2 * len(self.tree.below(u)) / len(self.tree.below(parent)))))
         shared = max(0.0, self.want[parent, i] - math.log(4)) if u else 0.0
-        return max(0.0, self.log(around) - self.log(plays) - part + shared)
+        return max(0.0, self.log(around) - self.log(plays) + share + shared)
 
     def index(self, u: int, i: int, above: list[int] | None = None) -> float:
         plays, clicks = self.believed(u, i, above)

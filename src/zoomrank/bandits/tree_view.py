@@ -33,6 +33,7 @@ class TreeView(NamedTuple):
     leaf: Array
     width: Array  # W(u)
     leaf_depth: Array  # depth of each document
+    share: Array  # logarithm of twice a node's share of its parent's documents
     eligible: Array  # number of eligible documents before each (see `Eligible`); empty if all are
     even: bool  # all children of a node have equally many documents: uniform per branch is uniform over all
 
@@ -45,7 +46,8 @@ def view_of(tree: DocumentTree) -> TreeView:
     above = shape.parent[1:]
     even = bool((size[1:].astype(np.int64) * fan[above] == size[above]).all())
     depth = node_depths(shape.parent)[shape.leaf].astype(np.uint16)
-    return TreeView(*shape, tree.width, depth, np.zeros(0, np.uint32), even)
+    share = np.log(2 * size / size[shape.parent]).astype(np.float32)
+    return TreeView(*shape, tree.width, depth, share, np.zeros(0, np.uint32), even)
 
 
 @inlined

@@ -126,19 +126,12 @@ def _logarithm(state: Any, visits: Scalar) -> Scalar:
 
 
 @inlined
-def _documents(state: Any, node: Scalar) -> Scalar:
-    """Count the documents below a node, eligible or not."""
-    return np.uint64(state.end_document[np.uint64(node)]) - np.uint64(state.first_document[np.uint64(node)])
-
-
-@inlined
 def _neglect(state: Any, entry: Scalar, slot: Scalar, plays: Scalar, around: Scalar) -> Scalar:
     """Compute the neglect of a subtree: the logarithm of twice its share of its parent's visits over its own, plus the
     excess neglect of its parent.
     """
-    node, above = state.node[np.uint64(entry)], np.uint64(state.up[np.uint64(entry)])
-    part = _logarithm(state, _documents(state, state.node[above])) - _logarithm(state, _documents(state, node)) - LOG_2
-    neglect = _logarithm(state, np.uint64(around)) - _logarithm(state, np.uint64(plays)) - part
+    above, share = np.uint64(state.up[np.uint64(entry)]), state.share[np.uint64(state.node[np.uint64(entry)])]
+    neglect = _logarithm(state, np.uint64(around)) - _logarithm(state, np.uint64(plays)) + np.float64(share)
     if entry != 0:
         neglect += max(0.0, np.float64(state.want[above, np.uint64(slot)]) - NEGLECTED)
     return max(0.0, neglect)
@@ -256,9 +249,9 @@ def refresh_subtree(state: Any, entry: Scalar) -> None:
 
 
 @inlined
-def refresh_path(state: Any, entry: Scalar) -> None:
+def refresh_path(state: Any, entry: Scalar) -> Scalar:
     """Recompute M(u) and H(u) from an entry up to the root: for the children of entries whose visits have grown by an
-    eighth since, and for all ancestors of a change.
+    eighth since, and for all ancestors of a change. Return whether there are any.
     """
     at, last, some, going = np.uint64(entry), np.uint64(0), False, True
     while going:
@@ -287,6 +280,7 @@ def refresh_path(state: Any, entry: Scalar) -> None:
                 state.due[at] = state.total[at] + (state.total[at] >> np.uint32(3)) + np.uint32(1)
             going = at != last
             at = np.uint64(state.up[at])
+    return some
 
 
 @compiled

@@ -62,10 +62,13 @@ from zoomrank.bandits.path_zooming.state import (
     subtree_of_entry,
 )
 from zoomrank.bandits.path_zooming.walk import (
+    LastWalks,
     PathScratch,
     best_of_all,
     best_of_eligible,
+    forget_walks,
     fresh_path_scratch,
+    no_walks,
     odds_along_paths,
     odds_of_eligible,
     on_best_of,
@@ -95,7 +98,7 @@ class PathParameters(NamedTuple):
     correlated: bool
 
 
-PARTS = (TreeView, VisitCounts, PathBounds, PathParameters, ContextScratch, PathScratch, PhaseClock)
+PARTS = (TreeView, VisitCounts, PathBounds, PathParameters, ContextScratch, PathScratch, LastWalks, PhaseClock)
 PathState = flat("PathState", *PARTS)
 # The same state for rankings restricted to eligible documents. It is a type of its own because the search for eligible
 # documents would slow down all rankings and takes as long to compile as the rest; it is compiled on first use.
@@ -103,7 +106,8 @@ EligiblePathState = flat("EligiblePathState", *PARTS)
 
 
 def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
-    refresh_path(state, count_visit(state, slot, feedback.pick, feedback.reward))
+    entry = count_visit(state, slot, feedback.pick, feedback.reward)
+    forget_walks(state, feedback.pick, entry, refresh_path(state, entry))
 
 
 _OF_ALL_PATHS: dict[str, Any] = {"subtree": subtree_of_entry, "roomy": entries_fit}
@@ -176,7 +180,7 @@ class PathZooming(VisitCountingBandit):
 
     keeps_records = True
     derived = frozenset(PathBounds._fields)
-    not_saved = VisitCountingBandit.not_saved | frozenset(PathScratch._fields)
+    not_saved = VisitCountingBandit.not_saved | frozenset(PathScratch._fields + LastWalks._fields)
     per_entry: ClassVar[dict[str, float]] = {
         **VisitCountingBandit.per_entry,
         **dict.fromkeys(PathBounds._fields, 0),
@@ -223,7 +227,8 @@ class PathZooming(VisitCountingBandit):
         """Return a state with only the root, and room for `more` entries."""
         visited = fresh_visited(self.tree, slots, self.patience, more)
         bounds = fresh_bounds(len(visited.node), slots)
-        return PathState(*self.view, *visited, *bounds, *self.parameters, *self._scratch(slots), *endless_clock(slots))
+        scratch = *self._scratch(slots), *no_walks(slots)
+        return PathState(*self.view, *visited, *bounds, *self.parameters, *scratch, *endless_clock(slots))
 
     def restricted(self, state: Any, allowed: Array) -> Any:
         """Return the state for rankings of eligible documents, a type with kernels of its own."""

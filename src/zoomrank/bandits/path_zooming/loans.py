@@ -20,6 +20,7 @@ from zoomrank.bandits.kernel_interface import Feedback
 from zoomrank.bandits.path_zooming.bounds import own_evidence, refresh_path, refresh_subtree
 from zoomrank.bandits.path_zooming.learner import PARTS, PathZooming, register_paths
 from zoomrank.bandits.path_zooming.state import count_visit, split_entry
+from zoomrank.bandits.path_zooming.walk import STALE, forget_walks
 from zoomrank.compiled import Scalar, compiled, flat, inlined
 from zoomrank.types import Array
 
@@ -125,8 +126,10 @@ def _update_trust(state: Any, entry: Scalar) -> None:
 
 
 @inlined
-def refresh_trust(state: Any, entry: Scalar) -> None:
-    """Recompute trust below the largest subtree that holds an entry and whose score has changed enough."""
+def refresh_trust(state: Any, entry: Scalar) -> Scalar:
+    """Recompute trust below the largest subtree that holds an entry and whose score has changed enough; return whether
+    there is one.
+    """
     at, moved, some, going = np.uint64(entry), np.uint64(0), False, True
     while going:
         if abs(_weigh(state, at) - np.float64(state.weight[at])) >= MOVED:
@@ -136,6 +139,7 @@ def refresh_trust(state: Any, entry: Scalar) -> None:
     if some:
         _refresh_trust_below(state, moved)
         refresh_subtree(state, moved)
+    return some
 
 
 @inlined
@@ -231,6 +235,7 @@ def take_loan(state: Any, node: Array, lent: Array, clicks: Array, credit: Scala
     _score_past_visits(state)
     _refresh_trust_below(state, 0)
     refresh_subtree(state, 0)
+    state.givens[:] = STALE
     return True
 
 
@@ -260,8 +265,8 @@ class Loan(NamedTuple):
 def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     score_loan(state, slot, feedback.pick, feedback.reward)
     entry = count_visit(state, slot, feedback.pick, feedback.reward)
-    refresh_path(state, entry)
-    refresh_trust(state, entry)
+    refreshed = refresh_path(state, entry)
+    forget_walks(state, feedback.pick, entry, refresh_trust(state, entry) or refreshed)
 
 
 register_paths(LoanState, EligibleLoanState, evidence_with_loan, _update)

@@ -8,6 +8,9 @@ documents. If only some documents are eligible, a search finds the records and b
 *Probability.* The same walk goes to a given document instead of breaking ties at random, and divides by the number of
 tied children at each branch.
 
+*Memory.* A walk below documents that were all seen before reads counts that leave their own visits out. So most visits
+change nothing that a lower slot reads, and its last walk is used again.
+
 *Redundancy.* A visitor who reaches a slot has skipped the documents S above, so what they earned says little about
 what similar documents add. In a subtree that holds documents of S, their own visits do not count, each of them counts
 as `prior` visits without a click instead, and the clicks that other slots lend count by `REDUNDANT` (but not at the
@@ -23,8 +26,10 @@ import numpy as np
 
 from zoomrank.bandits.path_zooming.bounds import evidence_of, index_of, table_of_logarithms
 from zoomrank.bandits.tree_view import (
+    best_places,
     chance_of_best_place,
     farthest_from,
+    largest_context,
     random_best,
     size_of,
     split_mask,
@@ -40,8 +45,8 @@ class PathScratch(NamedTuple):
     """
 
     own_entry: Array  # the entry of each document of S alone; 0 if it has none
-    limit: Array  # smallest bound above an entry; then the bound below it
-    index_given: Array  # I(u), given S
+    limit: Array  # the bound below an entry, given S
+    index_given: Array  # I(u), given S; UNKNOWN until it is needed
     around_plays: Array  # its visits that count, given S,
     around_clicks: Array  # and its clicks
     best: Array  # the best capped bound among its children
@@ -54,6 +59,22 @@ class PathScratch(NamedTuple):
     logarithm: Array  # of 1, 2, 3, …
 
 
+class LastWalks(NamedTuple):
+    """The last walk of each slot. It is not repeated until something that it read has changed."""
+
+    chosen: Array  # [slot]: the entry where it ended
+    given: Array  # [slot, place]: the documents above,
+    givens: Array  # [slot]: and their number; STALE if it has to be repeated
+
+
+def no_walks(slots: int) -> LastWalks:
+    """Return no walks."""
+    given = np.zeros((slots, largest_context(slots)), np.int64)
+    return LastWalks(np.zeros(slots, np.int64), given, np.full(slots, STALE, np.int64))
+
+
+STALE = -1
+UNKNOWN = -2.0  # an index that has not been computed
 REDUNDANT = 0.25  # share of the clicks lent by other slots that counts beside a document above
 
 
@@ -174,6 +195,15 @@ def value_children(
 
 
 @inlined
+def _choose_child(state: Any, fan: Scalar, known: Scalar, rng: np.random.Generator) -> tuple[Scalar, Scalar]:
+    """Return the place of a child with the best value, and whether that was drawn among several."""
+    ties, chosen = best_places(state.value, fan, known)
+    if ties > 1:
+        chosen = random_best(state.value, fan, known, rng)
+    return chosen, ties > 1
+
+
+@inlined
 def _walk_freely(
     state: Any,
     slot: Scalar,
@@ -183,21 +213,22 @@ def _walk_freely(
     limit: Scalar,
     some: Scalar,
     rng: np.random.Generator,
-) -> Scalar:
-    """Walk down along the best, under one cap, to an entry that is not split.
+) -> tuple[Scalar, Scalar]:
+    """Walk down along the best, under one cap, to an entry that is not split; return whether there was a draw, too.
 
     The known value of the entry prunes the search for eligible documents; its bound is at most the limit.
     """
-    at = np.uint64(entry)
+    at, drawn = np.uint64(entry), False
     while state.child[at] != 0:
         ahead = _ahead(state, slot, at, cap, limit, some)
         limit = limit if ahead == at else np.inf
         at = ahead
         if state.child[at] != 0:
             known = value_children(state, slot, at, cap, known, limit, some)
-            at = np.uint64(state.child[at]) + random_best(state.value, np.uint64(state.fan[at]), known, rng)
+            chosen, tied = _choose_child(state, np.uint64(state.fan[at]), known, rng)
+            at, drawn = np.uint64(state.child[at]) + chosen, drawn or tied
         limit = np.inf
-    return np.int64(at)
+    return np.int64(at), drawn
 
 
 @inlined
@@ -217,17 +248,40 @@ def _find_own_entries(state: Any, above: Scalar) -> None:
 
 @inlined
 def _skipped(state: Any, slot: Scalar, place: Scalar, mask: Scalar) -> None:
-    """Compute what counts for a listed entry, given the documents of S in it: visits, clicks, and I(u)."""
-    at, origin = np.uint64(state.stack_entry[place]), np.uint64(state.origin[place])
+    """Count the visits and clicks that matter to a listed entry, given the documents of S in it."""
+    at = np.uint64(state.stack_entry[place])
     plays, clicks = evidence_of(state, at, slot, mask, REDUNDANT if at != 0 else 1.0)
     held, left = 0, mask
     while left:
         held += left & 1
         left >>= 1
-    plays += state.prior * np.float64(held)
-    state.around_plays[place], state.around_clicks[place] = plays, clicks
-    around = state.around_plays[origin], state.around_clicks[origin]
-    state.index_given[place], _, _ = index_of(state, at, slot, (plays, clicks), around)
+    state.around_plays[place], state.around_clicks[place] = plays + state.prior * np.float64(held), clicks
+    state.index_given[place] = UNKNOWN
+
+
+@inlined
+def _index_given(state: Any, slot: Scalar, place: Scalar) -> Scalar:
+    """Return I(u) of a listed entry, given S, which is computed when it is needed."""
+    index: Scalar = np.float64(state.index_given[place])
+    if index == UNKNOWN:
+        origin = np.uint64(state.origin[place])
+        evidence = state.around_plays[place], state.around_clicks[place]
+        around = state.around_plays[origin], state.around_clicks[origin]
+        index, _, _ = index_of(state, np.uint64(state.stack_entry[place]), slot, evidence, around)
+        state.index_given[place] = index
+    return index
+
+
+@inlined
+def _limited(state: Any, slot: Scalar, place: Scalar, value: Scalar) -> Scalar:
+    """Return a bound below a listed entry, not above what the entry and those above it allow."""
+    at, going = np.uint64(place), True
+    while going:
+        stored = np.float64(state.bound[np.uint64(state.stack_entry[at]), np.uint64(slot)])
+        value = min(value, stored, _index_given(state, slot, at))
+        going = at != 0
+        at = np.uint64(state.origin[at])
+    return value
 
 
 @inlined
@@ -240,17 +294,22 @@ def _index_beside(state: Any, slot: Scalar, place: Scalar, child: Scalar) -> tup
 
 
 @inlined
-def _beside(
-    state: Any, slot: Scalar, place: Scalar, child: Scalar, cap: Scalar, threshold: Scalar, seen: Scalar
-) -> Scalar:
-    """Value a child, without documents of S, of a listed entry: its record or, if not `seen`, its bound; inexact if
-    below the threshold.
-    """
-    at = np.uint64(child)
-    value = _best_of(state, slot, at, cap, threshold, seen)
-    if value > 0.0 and value >= threshold and (not seen or state.fan[at] == 0):
-        index, mean = _index_beside(state, slot, place, at)
-        value = min(value, mean if seen else index)
+def _bound_beside(state: Any, slot: Scalar, place: Scalar, child: Scalar, cap: Scalar, threshold: Scalar) -> Scalar:
+    """Return the bound of a child, without documents of S, of a listed entry; inexact if below the threshold."""
+    value = _best_of(state, slot, child, cap, threshold, False)
+    if value > 0.0 and value >= threshold:
+        index, _ = _index_beside(state, slot, place, child)
+        value = min(value, index)
+    return value
+
+
+@inlined
+def _record_beside(state: Any, slot: Scalar, place: Scalar, child: Scalar, cap: Scalar, threshold: Scalar) -> Scalar:
+    """Return its record; inexact if below the threshold."""
+    value = _best_of(state, slot, child, cap, threshold, True)
+    if value > 0.0 and value >= threshold and state.fan[np.uint64(child)] == 0:
+        _, mean = _index_beside(state, slot, place, child)
+        value = min(value, mean)
     return value
 
 
@@ -299,6 +358,27 @@ def _reach(state: Any, slot: Scalar, place: Scalar, depth: Scalar, mask: Scalar,
 
 
 @inlined
+def _value_of_last(state: Any, slot: Scalar, above: Scalar) -> Scalar:
+    """Return the record of the document that the slot chose last, given S: the best is not below it. -1 if it has none,
+    or if siblings are in S.
+    """
+    at, value = np.uint64(state.chosen[np.uint64(slot)]), -1.0
+    if state.fan[at] == 0:
+        node = np.uint64(state.node[at])
+        level = np.uint64(state.leaf_depth[np.uint64(state.first_document[node])])
+        going, held = size_of(state, node) > 0, False
+        while going:
+            for row in range(np.uint64(above)):
+                held = held or state.path[row, level] == node
+            going = not held and node != 0
+            if going:
+                node, level = np.uint64(state.parent[node]), level - np.uint64(1)
+        if held and node != state.node[at] and node != state.node[np.uint64(state.up[at])]:
+            value = min(np.float64(state.width[node]), np.float64(state.record[at, np.uint64(slot)]))
+    return value
+
+
+@inlined
 def follow_paths(state: Any, slot: Scalar, shown: Array, above: Scalar, some: Scalar, whole: Scalar) -> Scalar:
     """List the entries that hold documents of S and compute their records and bounds given S; return how many there
     are. Entries that cannot hold the best are not expanded, unless the list is wanted as a `whole`.
@@ -308,9 +388,9 @@ def follow_paths(state: Any, slot: Scalar, shown: Array, above: Scalar, some: Sc
     store_paths(state, shown, above)
     _find_own_entries(state, above)
     column, size, place = np.uint64(slot), np.uint64(1), np.uint64(0)
-    found = -1.0
+    found = -1.0 if whole else _value_of_last(state, slot, above)
     state.stack_entry[0], state.stack_depth[0], state.stack_mask[0] = 0, 0, (1 << above) - 1
-    state.limit[0], state.reach[0], state.origin[0] = state.bound[0, column], -1, 0
+    state.reach[0], state.origin[0] = -1, 0
     while place < size:
         at = np.uint64(state.stack_entry[place])
         level, mask = state.stack_depth[place], state.stack_mask[place]
@@ -321,7 +401,6 @@ def follow_paths(state: Any, slot: Scalar, shown: Array, above: Scalar, some: Sc
             node, first = np.uint64(state.node[at]), np.uint64(state.child[at])
             width = state.width[node]
             _skipped(state, slot, place, mask)
-            limit = min(state.limit[place], state.index_given[place])
             if first == 0:
                 best = farthest_from(state, node, level, mask)
                 seen = min(best, state.record[at, column])
@@ -329,33 +408,39 @@ def follow_paths(state: Any, slot: Scalar, shown: Array, above: Scalar, some: Sc
                 split_mask(state, state.below, node, level, mask)
                 for step in range(np.uint64(state.fan[at])):
                     if state.below[step] == 0:
-                        best = max(best, _beside(state, slot, place, first + step, width, max(best, found), False))
-                        seen = max(seen, _beside(state, slot, place, first + step, width, max(seen, found), True))
+                        enough = max(seen, found)
+                        seen = max(seen, _record_beside(state, slot, place, first + step, width, enough))
+                for step in range(np.uint64(state.fan[at])):
+                    if state.below[step] == 0:
+                        enough = max(best, seen, found)  # records come first: they leave few bounds to compute
+                        best = max(best, _bound_beside(state, slot, place, first + step, width, enough))
                     else:
                         state.stack_entry[size] = first + step
                         state.stack_depth[size] = level + 1
                         state.stack_mask[size] = state.below[step]
-                        state.limit[size] = min(limit, state.bound[first + step, column])
                         state.origin[size], state.reach[size] = place, reach
                         size += np.uint64(1)
             if not whole:
-                found = max(found, seen, min(limit, best))
+                found = max(found, seen)
+                if best > found:
+                    found = max(found, _limited(state, slot, place, best))
         else:
             state.index_given[place] = -1.0  # nothing here is the best
         state.best[place], state.seen[place] = best, seen
         place += np.uint64(1)
-    _carry_up(state, slot, size)
+    _carry_up(state, slot, size, found)
     return size
 
 
 @inlined
-def _carry_up(state: Any, slot: Scalar, size: Scalar) -> None:
-    """Compute records and bounds of the listed entries, children before parents."""
+def _carry_up(state: Any, slot: Scalar, size: Scalar, found: Scalar) -> None:
+    """Compute records and bounds of the listed entries, children before parents; bounds below `found` are inexact."""
     column = np.uint64(slot)
     for back in range(np.uint64(1), size + np.uint64(1)):
         place = size - back
-        bound = min(state.bound[np.uint64(state.stack_entry[place]), column], state.index_given[place])
-        hope = min(bound, state.best[place])
+        hope = min(state.best[place], np.float64(state.bound[np.uint64(state.stack_entry[place]), column]))
+        if hope >= found:
+            hope = min(hope, _index_given(state, slot, place))
         state.limit[place] = hope
         if place > 0:
             above_it = np.uint64(state.origin[place])
@@ -400,7 +485,12 @@ def value_listed(
             state.below[step] = listed
             listed += np.uint64(1)
         else:
-            state.value[step] = _beside(state, slot, place, first + step, cap, known, settled)
+            child = first + step
+            state.value[step] = (
+                _record_beside(state, slot, place, child, cap, known)
+                if settled
+                else _bound_beside(state, slot, place, child, cap, known)
+            )
             state.below[step] = 0
     return known
 
@@ -408,7 +498,7 @@ def value_listed(
 @inlined
 def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, some: Scalar, rng: np.random.Generator) -> Scalar:
     """Choose an entry: along the listed paths while the best is there, then freely."""
-    at, cap, known, limit = np.uint64(0), np.inf, -1.0, np.inf
+    at, cap, known, limit, drawn = np.uint64(0), np.inf, -1.0, np.inf, False
     if state.correlated and above > 0:
         size = follow_paths(state, slot, shown, above, some, False)
         place, on_path = np.uint64(0), True
@@ -416,20 +506,59 @@ def _select(state: Any, slot: Scalar, shown: Array, above: Scalar, some: Scalar,
             first, fan = np.uint64(state.child[at]), np.uint64(state.fan[at])
             cap = state.width[np.uint64(state.node[at])]
             known = value_listed(state, slot, first, fan, cap, place, size)
-            chosen = random_best(state.value, fan, known, rng)
-            at = first + chosen
+            chosen, tied = _choose_child(state, fan, known, rng)
+            at, drawn = first + chosen, drawn or tied
             on_path = state.below[chosen] != 0
             if not on_path:
                 limit, _ = _index_beside(state, slot, place, at)
             place = np.uint64(state.below[chosen])
-    return _walk_freely(state, slot, at, cap, known, limit, some, rng)
+    entry, tied = _walk_freely(state, slot, at, cap, known, limit, some, rng)
+    if above > 0 and not some:
+        _remember(state, slot, shown, above, entry, drawn or tied)
+    return entry
+
+
+@inlined
+def _remember(state: Any, slot: Scalar, shown: Array, above: Scalar, entry: Scalar, drawn: Scalar) -> None:
+    """Remember where a walk ended, unless another draw could lead elsewhere."""
+    column = np.uint64(slot)
+    state.chosen[column], state.givens[column] = entry, STALE if drawn else above
+    for place in range(np.uint64(above)):
+        state.given[column, place] = shown[place]
+
+
+@inlined
+def _is_remembered(state: Any, slot: Scalar, shown: Array, above: Scalar) -> Scalar:
+    """Return whether the last walk of a slot would be the same again."""
+    same: Scalar = state.givens[np.uint64(slot)] == above
+    for place in range(np.uint64(above)):
+        same = same and state.given[np.uint64(slot), place] == shown[place]
+    return same
+
+
+@inlined
+def forget_walks(state: Any, document: Scalar, entry: Scalar, refreshed: Scalar) -> None:
+    """Forget the walks that read what a visit to a document, counted in this entry, has changed.
+
+    Its own visits do not count where it stands above; so a walk below it read other counts only.
+    """
+    for slot in range(np.uint64(len(state.givens))):
+        same: Scalar = False
+        if not refreshed and state.fan[np.uint64(entry)] == 0:
+            for place in range(state.givens[slot]):
+                same = same or state.given[slot, np.uint64(place)] == document
+        if not same:
+            state.givens[slot] = STALE
 
 
 def select_along_paths(
     state: Any, slot: Scalar, shown: Array, above: Scalar, rng: np.random.Generator
 ) -> tuple[Scalar, Scalar]:
     """Choose an entry, where all documents are eligible."""
-    return _select(state, slot, shown, above, False, rng), 1.0
+    entry: Scalar = state.chosen[np.uint64(slot)]
+    if above == 0 or not _is_remembered(state, slot, shown, above):
+        entry = _select(state, slot, shown, above, False, rng)
+    return entry, 1.0
 
 
 def select_eligible(
