@@ -627,7 +627,8 @@ class PathZooming(Visits):
         plays, clicks = self.believed(u, i, above)
         if plays < 1:
             return math.inf
-        c = self.confidence * (1 + self.growth * self.in_want(u, i, above))
+        visits = self.n[0, i] + 1
+        c = self.confidence * (1 + self.growth * visits / (visits + 300) * self.in_want(u, i, above))
         return (1 - self.margin) * (self.upper(clicks / plays, plays, c) + self.optimism * self.tree.width[u])
 
     def near(self, u: int, above: list[int]) -> bool:

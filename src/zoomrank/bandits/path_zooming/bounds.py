@@ -24,6 +24,7 @@ TABLE = 4096  # size of the logarithm table
 LOG_2 = float(np.log(2.0))
 NEGLECTED = float(np.log(4.0))  # neglect of a subtree with half of its share; the excess is passed down
 NO_RECORD = -1.0  # record of a subtree without a document of its own entry: below any mean
+SETTLING = 300.0  # visits of a slot after which half of the growth counts: what was just found is used first
 NEWS = 1.0  # change of a subtree's neglect after which all within it is recomputed
 
 
@@ -153,7 +154,9 @@ def index_of(
     if plays >= 1.0:
         neglect = _neglect(state, at, slot, plays, around[0])
         mean = clicks / plays
-        bound = upper_bound(mean, plays, state.confidence * (1.0 + state.growth * neglect))
+        visits = np.float64(state.plays[0, np.uint64(slot)]) + 1.0
+        growth = state.growth * visits / (visits + SETTLING)
+        bound = upper_bound(mean, plays, state.confidence * (1.0 + growth * neglect))
     hope = bound + state.optimism * state.width[np.uint64(state.node[at])]
     return (1.0 - state.margin) * hope, mean, neglect
 

@@ -16,10 +16,11 @@ Why it needs so few visits:
 5. *The correlation rule* of RankCorrZoom, unchanged, for records and bounds alike.
 6. *Children take after their parents.* A subtree starts with `prior` pseudo-visits at the click rate of its parent. So
    an unseen child is tried early below a good parent, late below a poor one.
-7. *Nothing is locked out for ever.* c is `confidence · (1 + growth · neglect)`. The neglect of a subtree is
-   `log(2sN / n)`, with N the visits of its parent and s its share of the parent's documents; so a subtree that looks
-   poor by bad luck is tried again as its siblings are visited more and more. Neglect beyond `log 4` (less than half of
-   the fair share) is passed down to all subtrees within it.
+7. *Nothing is locked out for ever.* c is `confidence · (1 + g · neglect)`. The neglect of a subtree is `log(2sN / n)`,
+   with N the visits of its parent and s its share of the parent's documents; so a subtree that looks poor by bad luck
+   is tried again as its siblings are visited more and more. Neglect beyond `log 4` (less than half of the fair share)
+   is passed down to all subtrees within it. g is `growth` times `v / (v + 300)`, with v the visits of the slot: at
+   first, what was found is used, and what was unlucky waits.
 8. *A trial must promise enough.* Bounds are reduced by a `margin`: among equally good documents, a slot stays with the
    one that it has, and the slots below learn what to add to it.
 9. *Slots add to each other.* In a subtree that holds documents shown above, their own clicks do not count, each of
@@ -143,7 +144,7 @@ class PathZooming(VisitCountingBandit):
         Width of bounds: c in `p + c/n + sqrt((c/n)² + 2pc/n)`, above 0.
     growth : float
         Extra width for a subtree that is visited less than its siblings, and for all within it: c is multiplied by `1 +
-        growth · neglect`.
+        growth · neglect` in the long run, and by less in the first hundreds of visits.
     optimism : float
         Share of a subtree's width that is added to its bound.
     borrow : float
