@@ -5,6 +5,8 @@ import pytest
 
 from zoomrank import DocumentTree
 from zoomrank.bandits import PathZooming
+from zoomrank.bandits.path_zooming.walk import STALE
+from zoomrank.rankers import Ranked
 
 
 def visits_until_forgiven(bandit: PathZooming, most: int) -> int:
@@ -28,3 +30,24 @@ def test_a_subtree_whose_documents_all_had_bad_luck_is_looked_at_again(depth: in
     tree = DocumentTree.exponential(depth=depth)
     assert visits_until_forgiven(PathZooming(tree, seed=1), 20_000) < 20_000
     assert visits_until_forgiven(PathZooming(tree, growth=0.0, seed=1), 20_000) == 20_000
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_walk_is_used_again_only_where_it_would_be_the_same(seed: int) -> None:
+    """Feedback comes late and in any order, so that documents are learned in slots where they do not stand now."""
+    tree = DocumentTree.exponential(depth=5)
+    ranker = Ranked(PathZooming(tree), 4, seed=seed)
+    rng = np.random.default_rng(seed)
+    mean, waiting, remembered = np.where(np.arange(32) < 8, 0.6 * rng.random(32), 0.02), [], 0
+    for _ in range(600):
+        forgetful = ranker.copied()
+        forgetful.state.givens[:] = STALE
+        remembered += int((ranker.state.givens[1:] != STALE).sum())
+        ranking = ranker.rank_arrays(1)
+        assert ranking.shown.tolist() == forgetful.rank_arrays(1).shown.tolist()
+        waiting.append((ranking, np.flatnonzero([*(rng.random(4) < mean[ranking.shown[0]]), True])[:1]))
+        if len(waiting) > 8:
+            ranking, click = waiting.pop(int(rng.integers(8)))
+            ranker.learn_arrays(ranking, click)
+            assert (ranker.state.givens[: click[0] + 1] == STALE).all()  # these slots counted a visit
+    assert remembered > 200

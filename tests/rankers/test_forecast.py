@@ -33,7 +33,9 @@ def everything(ranker: zr.Ranked) -> tuple[bytes, dict[str, Any], Any]:
 
 
 def believed(state: Any, document: int, slot: int, above: Array) -> float:
-    """What a document is believed to earn, by definition: under the cap, its record or the mean of what holds it."""
+    """What a document is believed to earn, by definition: under the cap, its record or the mean of what holds it, and
+    not more than visitors who skipped those above let expect.
+    """
     entry = 0
     while state.child[entry] != 0:
         children = range(int(state.child[entry]), int(state.child[entry]) + int(state.fan[entry]))
@@ -45,6 +47,12 @@ def believed(state: Any, document: int, slot: int, above: Array) -> float:
             around, gained = _evidence(state, int(state.up[entry]), slot)
             plays, clicks = plays + state.prior, clicks + state.prior * gained / max(around, 1)
         mean = clicks / plays if plays else 0.0
+    if any(_held(state, one, above) for one in (entry, int(state.up[entry]))):
+        plays, clicks = _evidence_given(state, entry, slot, above)
+        if entry != 0:
+            around, gained = _evidence_given(state, int(state.up[entry]), slot, above)
+            plays, clicks = plays + state.prior, clicks + state.prior * gained / max(around, 1)
+        mean = min(mean, clicks / plays if plays >= 1 else 0.0)
     return min([mean, *(float(TREE.distances(int(other))[document]) for other in above)])
 
 
@@ -53,6 +61,30 @@ def _evidence(state: Any, entry: int, slot: int) -> tuple[float, float]:
     others = int(state.total[entry]) - plays
     lent = min(state.borrow, others)
     return plays + lent, clicks + (lent * (int(state.gains[entry]) - clicks) / others if others else 0.0)
+
+
+def _held(state: Any, entry: int, above: Array) -> list[int]:
+    node = state.node[entry]
+    return [int(x) for x in above if state.first_document[node] <= x < state.end_document[node]]
+
+
+def _evidence_given(state: Any, entry: int, slot: int, above: Array) -> tuple[float, float]:
+    """The same without the visits of documents above that have entries, which are `prior` visits without a click each;
+    what other slots lend counts by a quarter, but for the root and what is directly below it.
+    """
+    held = _held(state, entry, above)
+    leaves = {int(state.first_document[state.node[e]]): e for e in range(int(state.filled[0])) if state.fan[e] == 0}
+    own = [leaves[x] for x in held if x in leaves]
+
+    def left(counts: Array) -> int:
+        return int(counts[entry]) - sum(int(counts[one]) for one in own)
+
+    plays, clicks = left(state.plays[:, slot]), left(state.clicks[:, slot])
+    others = left(state.total) - plays
+    lent = min(state.borrow, others)
+    share = 0.25 if entry != 0 and (held or state.up[entry] != 0) else 1.0
+    borrowed = share * lent * (left(state.gains) - clicks) / others if others else 0.0
+    return plays + lent + state.prior * len(held), clicks + borrowed
 
 
 def literal(ranker: zr.ZoomRank, visits: int) -> tuple[list[int], Array]:

@@ -86,6 +86,6 @@ def test_a_dislike_below_a_click_is_a_look_at_that_slot_alone() -> None:
 @pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda one: one.title)
 def test_visitors_who_behave_so_teach_what_the_truth_would(behaviour: Behaviour) -> None:
     """Few instances: `python -m research bench answers` has more."""
-    plain, read, misread = np.mean([compared(behaviour, seed, visits=3000) for seed in range(3)], axis=0)
+    plain, read, misread = np.mean([compared(behaviour, seed, visits=10_000) for seed in range(3)], axis=0)
     assert read > plain - 0.05
     assert read > misread + 0.05

@@ -108,7 +108,7 @@ EligiblePathState = flat("EligiblePathState", *PARTS)
 
 def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: Scalar) -> None:
     entry = count_visit(state, slot, feedback.pick, feedback.reward)
-    forget_walks(state, feedback.pick, entry, refresh_path(state, entry))
+    forget_walks(state, slot, feedback.pick, entry, refresh_path(state, entry))
 
 
 _OF_ALL_PATHS: dict[str, Any] = {"subtree": subtree_of_entry, "roomy": entries_fit}

@@ -266,7 +266,7 @@ def _update(state: Any, slot: Scalar, feedback: Feedback, shown: Array, above: S
     score_loan(state, slot, feedback.pick, feedback.reward)
     entry = count_visit(state, slot, feedback.pick, feedback.reward)
     refreshed = refresh_path(state, entry)
-    forget_walks(state, feedback.pick, entry, refresh_trust(state, entry) or refreshed)
+    forget_walks(state, slot, feedback.pick, entry, refresh_trust(state, entry) or refreshed)
 
 
 register_paths(LoanState, EligibleLoanState, evidence_with_loan, _update)

@@ -537,18 +537,18 @@ def _is_remembered(state: Any, slot: Scalar, shown: Array, above: Scalar) -> Sca
 
 
 @inlined
-def forget_walks(state: Any, document: Scalar, entry: Scalar, refreshed: Scalar) -> None:
-    """Forget the walks that read what a visit to a document, counted in this entry, has changed.
+def forget_walks(state: Any, slot: Scalar, document: Scalar, entry: Scalar, refreshed: Scalar) -> None:
+    """Forget the walks that read what a visit to a document in a slot, counted in this entry, has changed.
 
-    Its own visits do not count where it stands above; so a walk below it read other counts only.
+    Its own visits do not count where it stands above; so a walk of another slot, below it, read other counts only.
     """
-    for slot in range(np.uint64(len(state.givens))):
+    for other in range(np.uint64(len(state.givens))):
         same: Scalar = False
-        if not refreshed and state.fan[np.uint64(entry)] == 0:
-            for place in range(state.givens[slot]):
-                same = same or state.given[slot, np.uint64(place)] == document
+        if not refreshed and state.fan[np.uint64(entry)] == 0 and other != np.uint64(slot):
+            for place in range(state.givens[other]):
+                same = same or state.given[other, np.uint64(place)] == document
         if not same:
-            state.givens[slot] = STALE
+            state.givens[other] = STALE
 
 
 def select_along_paths(
