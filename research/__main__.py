@@ -3,19 +3,29 @@
 import sys
 from collections.abc import Sequence
 
-from research.commands import bench, study, year
 from zoomrank import cli
+from zoomrank.cli import Command
 
-_EXAMPLES = """examples:
+RESEARCH = cli.Program(
+    "python -m research",
+    "Studies and benchmarks of zoomrank.",
+    """examples:
   python -m research study efficiency --instances 4 --visits 5000
-  python -m research bench learners"""
+  python -m research bench learners""",
+    {
+        "studies": {
+            "study": Command("compare ZoomRank with its competitors", "research.commands.study"),
+            "report": Command("write the report of a study again", "research.commands.study", "add_report"),
+        },
+        "service": {"year": Command("simulate a year of a shop, in minutes", "research.commands.year")},
+        "speed": {"bench": Command("measure speeds and sizes", "research.commands.bench")},
+    },
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
-    groups = {"studies": (study.add, study.add_report), "service": (year.add,), "speed": (bench.add,)}
-    parser = cli.make_parser("python -m research", "Studies and benchmarks of zoomrank.", _EXAMPLES, groups)
-    return cli.main(arguments, parser)
+    return cli.main(arguments, RESEARCH)
 
 
 if __name__ == "__main__":

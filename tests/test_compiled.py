@@ -1,4 +1,7 @@
-"""Kernels are the same with and without compilation, are kept on disk, and never outlive their sources."""
+"""Kernels are the same with and without compilation, are kept on disk, and never outlive their sources.
+
+`tests/test_tiers.py` has the change from one to the other.
+"""
 
 import ast
 import copy
@@ -18,7 +21,8 @@ import numpy as np
 import pytest
 
 import zoomrank
-from zoomrank.compiled import allocating, compiled, compiled_nogil, inlined, kernel_key, separate
+from zoomrank.compiled import allocating, compiled, compiled_bulk, inlined, separate
+from zoomrank.numba_kernels import kernel_key
 from zoomrank.rng import KernelRng, rng_from_handle
 
 SMALL = """
@@ -54,8 +58,10 @@ for kind in zr.ZoomRank, zr.RankThompson:
 
 
 def run(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run it in a process that compiles whatever it calls."""
     command = [sys.executable, "-W", "error", "-c", script]
-    return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=True)  # noqa: S603
+    environment = {**os.environ, "ZOOMRANK_COMPILE": "at-once", **environment}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True)  # noqa: S603
 
 
 def test_plain_python_gives_the_same_draws() -> None:
@@ -216,7 +222,7 @@ def uncalled_kernels(source: str) -> set[str]:
     roots, called = set(), set()
     for node in ast.parse(source).body:
         marks = {mark.id for mark in getattr(node, "decorator_list", ()) if isinstance(mark, ast.Name)}
-        if isinstance(node, ast.FunctionDef) and marks & {compiled.__name__, compiled_nogil.__name__}:
+        if isinstance(node, ast.FunctionDef) and marks & {compiled.__name__, compiled_bulk.__name__}:
             roots.add(node.name)
         elif not marks & {inlined.__name__, separate.__name__, allocating.__name__}:
             called |= {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}

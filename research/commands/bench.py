@@ -57,7 +57,6 @@ def add(commands: Commands) -> None:
     parser = add_command(
         commands,
         "bench",
-        "measure speeds and sizes",
         about,
         "python -m research bench",
         "python -m research bench learners service",

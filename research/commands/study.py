@@ -62,7 +62,6 @@ def add(commands: Commands) -> None:
     parser = add_command(
         commands,
         "study",
-        "compare ZoomRank with its competitors",
         _ABOUT,
         "python -m research study efficiency",
         "python -m research study efficiency --instances 4 --visits 5000   # a quick look",
@@ -107,7 +106,6 @@ def add_report(commands: Commands) -> None:
     parser = add_command(
         commands,
         "report",
-        "write the report of a study again",
         "Draw the figures and write the report from the rows that a folder of results has\n"
         "so far; the study may still be at work.",
         "python -m research report efficiency",

@@ -39,7 +39,6 @@ def add(commands: Commands) -> None:
     parser = add_command(
         commands,
         "year",
-        "simulate a year of a shop, in minutes",
         _ABOUT,
         "python -m research year",
         "python -m research year --days 30 --products 1200 --queries 8   # a short one",

@@ -35,7 +35,8 @@ ALLOWED = {"zoomrank", "llvmlite", "numba", "numpy", "platformdirs", "scipy", *s
 class Plain(PathFinder):
     @classmethod
     def find_spec(cls, name, path=None, target=None):
-        return super().find_spec(name, path, target) if name.partition(".")[0] in ALLOWED else None
+        allowed = name.partition(".")[0] in ALLOWED or name.startswith("_sysconfigdata")  # of the standard library
+        return super().find_spec(name, path, target) if allowed else None
 
 sys.meta_path[:] = [Plain if finder is PathFinder else finder for finder in sys.meta_path]
 from zoomrank.cli import main

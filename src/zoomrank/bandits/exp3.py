@@ -17,7 +17,7 @@ from zoomrank.bandits.bandit import Bandit, Strategy
 from zoomrank.bandits.kernel_interface import Feedback, PhaseClock, endless_clock, register, reset_all
 from zoomrank.bandits.tree_view import TreeView
 from zoomrank.bandits.ucb1 import checked_horizon
-from zoomrank.compiled import Scalar, flat, inlined
+from zoomrank.compiled import Scalar, exp, flat, inlined
 from zoomrank.errors import HorizonError
 from zoomrank.spaces import DocumentTree
 from zoomrank.types import Array, Seed
@@ -79,7 +79,7 @@ def reinforce_arm(state: Any, slot: Scalar, arm: Scalar, chance: Scalar, reward:
     """Raise the weight of an arm that earned a reward, and the sums above it."""
     row, node = np.uint64(slot), np.uint64(arm)
     if reward > 0:
-        state.weight[row, node] *= np.exp(state.gamma[row] / (chance * state.arms[row]))
+        state.weight[row, node] *= exp(state.gamma[row] / (chance * state.arms[row]))
         update_weight_sums(state, slot, arm)
         root = np.uint64(state.level_start[row, state.levels[row] - 1])
         if state.weight[row, root] > LARGEST_TOTAL:
@@ -107,7 +107,7 @@ def update_weight_sums(state: Any, slot: Scalar, arm: Scalar) -> None:
 def fresh_weights(state: Any, slot: Scalar, arms: Scalar, horizon: Scalar) -> None:
     """Reset all weights to 1, and γ for K arms and g visits to min(1, sqrt(K ln K / ((e - 1) g)))."""
     lay_out(state, slot, arms, state.weight)
-    state.gamma[slot] = min(1.0, np.sqrt(arms * np.log(arms) / ((math.e - 1.0) * horizon)))
+    state.gamma[slot] = min(1.0, np.sqrt(arms * math.log(arms) / ((math.e - 1.0) * horizon)))
 
 
 def _odds(state: Any, slot: Scalar, shown: Array, above: Scalar, document: Scalar) -> tuple[Scalar, Scalar, Scalar]:

@@ -275,7 +275,7 @@ class Grid(Bandit):
             state = GridUCB1State(*parts, *seen, *endless_clock(slots))
         else:
             state = GridEXP3State(*parts, *endless_clock(slots))
-        reset_all(state)
+        reset_all(state, 0.0)
         return state
 
 

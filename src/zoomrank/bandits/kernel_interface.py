@@ -112,7 +112,7 @@ def update_slot(state: Any, slot: Scalar, feedback: Feedback, shown: Array, abov
 
 
 @compiled
-def reset_all(state: Any, horizon: Scalar = 0) -> None:
+def reset_all(state: Any, horizon: Scalar) -> None:
     """Reset the learners of all slots: the start of a fresh state."""
     for slot in range(len(state.left)):
         reset(state, slot, horizon)
@@ -131,8 +131,7 @@ def update_alone(state: Any, feedback: Feedback, context: Array) -> None:
     update_slot(state, 0, feedback, context, len(context))
 
 
-@compiled
-def is_roomy(state: Any) -> Scalar:
+def is_roomy(state: Any) -> bool:
     """Return whether another visit fits; for callers in Python."""
     return bool(roomy(state))
 

@@ -11,6 +11,7 @@ only one index changes per visit and the best is found by a walk, as for UCB1.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,9 +63,9 @@ def kl(p: Scalar, q: Scalar) -> Scalar:
     """Compute the Kullback-Leibler divergence of two click probabilities; q is neither 0 nor 1."""
     divergence = 0.0
     if p > 0.0:
-        divergence += p * np.log(p / q)
+        divergence += p * math.log(p / q)
     if p < 1.0:
-        divergence += (1.0 - p) * np.log((1.0 - p) / (1.0 - q))
+        divergence += (1.0 - p) * math.log((1.0 - p) / (1.0 - q))
     return divergence
 
 
@@ -85,7 +86,7 @@ def kl_bound(mean: Scalar, plays: Scalar, budget: Scalar) -> Scalar:
 def _refresh(state: Any, row: Scalar) -> None:
     """Compute all indices for the current t."""
     t = np.float64(state.rounds[row])
-    state.budget[row] = state.scale * (np.log(t) + 3.0 * np.log(max(np.log(t), 1.0)))
+    state.budget[row] = state.scale * (math.log(t) + 3.0 * math.log(max(math.log(t), 1.0)))
     state.due[row] = state.rounds[row] + (state.rounds[row] >> 3) + 1
     for arm in range(np.uint64(len(state.leaf))):
         plays = state.plays[row, arm]

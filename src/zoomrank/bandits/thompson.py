@@ -18,6 +18,7 @@ are counted, not repeated, so hundreds of new documents cost as much as one.
 
 from __future__ import annotations
 
+import math
 from math import lgamma
 from typing import Any, NamedTuple
 
@@ -43,7 +44,7 @@ from zoomrank.bandits.tree_view import (
     split_mask,
     store_paths,
 )
-from zoomrank.compiled import Scalar, flat, inlined, separate
+from zoomrank.compiled import Scalar, exp, flat, inlined, separate
 from zoomrank.errors import ParameterError
 from zoomrank.spaces import DocumentTree
 from zoomrank.types import Array, Seed
@@ -57,7 +58,7 @@ _NOTHING = 37.0  # the ends of a belief: exp(-37) of the density at its top
 _FLOOR = -744.0  # smaller draws are 0
 _LARGE = 12.0  # above this, Stirling's series is exact
 _TIES = 8.0  # like _SLOPE, for tied draws
-_HALF_LOG_TWO_PI = 0.5 * np.log(2.0 * np.pi)
+_HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * np.pi)
 
 
 def _running_weights(points: Array, weights: Array) -> Array:
@@ -119,12 +120,12 @@ def _stirling_error(n: Scalar) -> Scalar:
     if n > _LARGE:
         square = 1.0 / (n * n)
         return (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square * (1 / 1680 - square / 1188)))) / n
-    return lgamma(n) - (n - 0.5) * np.log(n) + n - _HALF_LOG_TWO_PI
+    return lgamma(n) - (n - 0.5) * math.log(n) + n - _HALF_LOG_TWO_PI
 
 
 @inlined
 def _soft(t: Scalar) -> Scalar:
-    return max(t, 0.0) + np.log1p(np.exp(-abs(t)))
+    return max(t, 0.0) + math.log1p(exp(-abs(t)))
 
 
 @inlined
@@ -133,17 +134,17 @@ def _way_out(a: Scalar, b: Scalar) -> Scalar:
     spread, share = _NOTHING * (1.0 / a + 1.0 / b), a / (a + b)
     way = 0.5 * (spread + np.sqrt(spread * spread + 8.0 * spread))  # an overestimate, and so are all Newton steps
     for _ in range(4):
-        gone = share * np.exp(-way)
+        gone = share * exp(-way)
         rest = 1.0 - share + gone
-        way -= (a * way + (a + b) * np.log(rest) - _NOTHING) / (a - (a + b) * gone / rest)
+        way -= (a * way + (a + b) * math.log(rest) - _NOTHING) / (a - (a + b) * gone / rest)
     return way
 
 
 @inlined
 def _prepare(state: Any, kind: Scalar) -> None:
     a, b, cap = state.a[kind], state.b[kind], state.draw_cap[kind]
-    middle = np.log(a / b)
-    highest = 0.5 * np.log(a / (a + b) * b) - _HALF_LOG_TWO_PI
+    middle = math.log(a / b)
+    highest = 0.5 * math.log(a / (a + b) * b) - _HALF_LOG_TWO_PI
     highest += _stirling_error(a + b) - _stirling_error(a) - _stirling_error(b)
     state.log_scale[kind] = highest - a * middle + (a + b) * _soft(middle)
     state.begins[kind], state.ends[kind] = middle - _way_out(a, b), middle + _way_out(b, a)
@@ -151,7 +152,7 @@ def _prepare(state: Any, kind: Scalar) -> None:
     if cap <= 0.0:
         state.top[kind] = -np.inf
     elif cap < 1.0:
-        state.top[kind] = np.log(cap / (1.0 - cap))
+        state.top[kind] = math.log(cap / (1.0 - cap))
 
 
 @inlined
@@ -173,10 +174,10 @@ def _is_on(state: Any, kind: Scalar, t: Scalar) -> Scalar:
 @inlined
 def _panel(state: Any, kind: Scalar, t: Scalar, width: Scalar) -> Scalar:
     """Compute the width of the panel that begins at t, where the belief has not ended."""
-    width = min(width, _reach(state, kind, 1.0 / (1.0 + np.exp(-t))), state.ends[kind] - t)
+    width = min(width, _reach(state, kind, 1.0 / (1.0 + exp(-t))), state.ends[kind] - t)
     if t < 0.0 < t + width:  # curvature is largest at 0
         width = min(width, max(-t, _reach(state, kind, 0.5)))
-    while width > 1.2 * _reach(state, kind, 1.0 / (1.0 + np.exp(-t - width))):
+    while width > 1.2 * _reach(state, kind, 1.0 / (1.0 + exp(-t - width))):
         width *= 0.7
     return width
 
@@ -186,7 +187,7 @@ def _rise(state: Any, kind: Scalar, t: Scalar, soft: Scalar, others: Scalar) -> 
     """Compute the slope of the log of a power of F at t; it decreases further on."""
     a, both = state.a[kind], state.a[kind] + state.b[kind]
     if state.passed[kind] > 0.0:
-        return others * np.exp(state.log_scale[kind] + a * t - both * soft) / state.passed[kind]
+        return others * exp(state.log_scale[kind] + a * t - both * soft) / state.passed[kind]
     return others * a
 
 
@@ -199,7 +200,7 @@ def _mass(state: Any, kind: Scalar, start: Scalar, end: Scalar) -> Scalar:
         half = 0.5 * _panel(state, kind, t, end - t)
         for point in range(_POINTS):
             at = t + half * (1.0 + _AT[point])
-            found += half * _WEIGHT[point] * np.exp(scale + a * at - both * _soft(at))
+            found += half * _WEIGHT[point] * exp(scale + a * at - both * _soft(at))
         t = t + 2.0 * half if t + 2.0 * half < end else end
     return found
 
@@ -211,7 +212,7 @@ def _share_below(state: Any, kind: Scalar, t: Scalar) -> Scalar:
         return 0.0
     if t >= state.ends[kind]:
         return 1.0
-    if t < np.log(state.a[kind] / state.b[kind]):
+    if t < math.log(state.a[kind] / state.b[kind]):
         return _mass(state, kind, state.begins[kind], t)
     return 1.0 - _mass(state, kind, t, state.ends[kind])
 
@@ -244,7 +245,7 @@ def _chance_of_none(state: Any, kinds: Scalar) -> Scalar:
 def _next_panel(state: Any, kinds: Scalar, own: Scalar, t: Scalar, width: Scalar) -> tuple[Scalar, Scalar]:
     """Return the width of the panel that begins at t, and whether another draw may still be larger."""
     soft, is_open = _soft(t), False
-    rise = abs(state.a[own] - (state.a[own] + state.b[own]) / (1.0 + np.exp(-t)))  # of the whole product
+    rise = abs(state.a[own] - (state.a[own] + state.b[own]) / (1.0 + exp(-t)))  # of the whole product
     for kind in range(kinds):
         if _is_on(state, kind, t):
             width = min(_panel(state, kind, t, width), state.top[kind] - t)
@@ -264,7 +265,7 @@ def _multiply(state: Any, kind: Scalar, t: Scalar, half: Scalar, others: Scalar)
     density, total = state.density[kind], 0.0
     for point in range(_POINTS):
         at = t + half * (1.0 + _AT[point])
-        density[point] = np.exp(scale + a * at - both * state.soft[point])
+        density[point] = exp(scale + a * at - both * state.soft[point])
         total += _WEIGHT[point] * density[point]
     if others > 0:
         for point in range(_POINTS):

@@ -39,7 +39,7 @@ class ExplorationParameters(NamedTuple):
 def follow_horizon(state: Any, slot: Scalar, horizon: Scalar) -> None:
     """Set C to the paper's value for this horizon, if there is one and the learner is pessimistic."""
     if state.pessimistic and horizon > 0:
-        state.constant[slot] = 4.0 * np.log(horizon)
+        state.constant[slot] = 4.0 * math.log(horizon)
 
 
 def exploration_constant(exploration: Exploration, horizon: int | None) -> float:
@@ -290,7 +290,7 @@ class UCB1(UCBBandit):
     def fresh_state(self, slots: int) -> Any:
         """Return a state in which every document is an arm without plays."""
         state = UCB1State(*self.view, *self.arm_state(slots, len(self.tree)), *endless_clock(slots))
-        reset_all(state)
+        reset_all(state, 0.0)
         return state
 
 

@@ -383,7 +383,7 @@ class Zooming(UCBBandit):
     def fresh_state(self, slots: int) -> Any:
         """Return a state with an active root per slot."""
         state = ZoomState(*self.zoom_parts(slots), *endless_clock(slots))
-        reset_all(state)
+        reset_all(state, 0.0)
         return state
 
     def zoom_parts(self, slots: int) -> tuple[Any, ...]:

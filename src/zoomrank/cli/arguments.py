@@ -65,7 +65,7 @@ class Layout(argparse.RawDescriptionHelpFormatter):
 
 
 def add_command(
-    commands: Commands, name: str, summary: str, about: str, *examples: str, extras: tuple[str, ...] = ()
+    commands: Commands, name: str, about: str, *examples: str, extras: tuple[str, ...] = ()
 ) -> argparse.ArgumentParser:
     """Add a sub-command whose help ends with examples, and with the extras it needs."""
     needs = f"\n\nneeds:\n  {installing(extras)}" if extras else ""
@@ -76,7 +76,7 @@ def add_command(
         formatter_class=Layout,
         allow_abbrev=False,
     )
-    parser.set_defaults(summary=summary, extras=extras, refuse=parser.error)
+    parser.set_defaults(extras=extras, refuse=parser.error)
     return parser
 
 

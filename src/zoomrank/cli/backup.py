@@ -26,7 +26,6 @@ def add(commands: Commands) -> None:
     parser = add_command(
         commands,
         "backup",
-        "copy all data of a service into one file",
         _ABOUT,
         "zoomrank backup monday.sqlite                   # of ./zoomrank-data",
         "zoomrank backup monday.sqlite --data rankings --force",
@@ -69,7 +68,6 @@ def add_restore(commands: Commands) -> None:
     parser = add_command(
         commands,
         "restore",
-        "restore a backup into an empty folder or database",
         _ABOUT_RESTORE,
         "zoomrank restore monday.sqlite --data rankings-again",
         "zoomrank restore monday.sqlite --store postgresql://user@host/empty",
@@ -100,7 +98,6 @@ def add_verify(commands: Commands) -> None:
     parser = add_command(
         commands,
         "verify",
-        "check all data of a service against its event log",
         _ABOUT_VERIFY,
         "zoomrank verify                                 # of ./zoomrank-data",
         "zoomrank verify --store postgresql://user@host/base",

@@ -34,7 +34,6 @@ def add(commands: Commands) -> None:
     parser = add_command(
         commands,
         "demo",
-        "what a diverse ranking is worth, and how it is learned",
         "Make a collection of documents and visitors with a few interests, as the paper\n"
         "does; show what the best ranking would be if all were known about them; then let\n"
         "two rankers learn one from simulated clicks alone.",

@@ -46,7 +46,6 @@ def add(commands: Commands) -> None:
     parser = add_command(
         commands,
         "demo-experiment",
-        "a simulated shop with an experiment, up to its decision",
         _ABOUT,
         "zoomrank demo-experiment",
         "zoomrank demo-experiment --keep            # and look at it in a browser",

@@ -40,7 +40,6 @@ def add(commands: Commands) -> None:
     parser = add_command(
         commands,
         "demo-service",
-        "a service with simulated visitors, to watch in a browser",
         _ABOUT,
         "zoomrank demo-service",
         "zoomrank demo-service --port 0 --visitors-per-second 100",

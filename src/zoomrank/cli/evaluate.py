@@ -40,7 +40,6 @@ def add(commands: arguments.Commands) -> None:
     parser = arguments.add_command(
         commands,
         "evaluate",
-        "compare rankers on judged documents of yours",
         _ABOUT,
         "zoomrank evaluate pages.tsv --relevance STRel.txt --kind subtopics",
         "zoomrank evaluate web.zoom --relevance qrels.txt --topics 51 52 --unknown skip",
@@ -158,7 +157,6 @@ def add_inspect(commands: arguments.Commands) -> None:
     parser = arguments.add_command(
         commands,
         "inspect",
-        "check whether the similarity of your documents is useful",
         _ABOUT_INSPECT,
         "zoomrank inspect categories.txt",
         "zoomrank inspect pages.tsv --relevance STRel.txt --kind subtopics",

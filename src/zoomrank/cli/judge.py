@@ -39,7 +39,6 @@ def add(commands: Commands) -> None:
     parser = add_command(
         commands,
         "judge",
-        "estimate from a log how another ranking would have done",
         _ABOUT,
         "zoomrank judge log.jsonl --ranking better.tsv",
         "zoomrank judge log.parquet --ranking better.jsonl --by-query --json",

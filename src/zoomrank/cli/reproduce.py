@@ -34,7 +34,6 @@ def add(commands: arguments.Commands) -> None:
     parser = arguments.add_command(
         commands,
         "reproduce",
-        "rerun the paper's evaluation and report on it",
         _ABOUT,
         "zoomrank reproduce                                  # all of the paper",
         "zoomrank reproduce 1 --instances 3 --visits 50000   # a quick look at Figure 1",
@@ -92,7 +91,6 @@ def add_report(commands: arguments.Commands) -> None:
     parser = arguments.add_command(
         commands,
         "report",
-        "write the report of finished runs again",
         "Draw the figures and write the report from the rows that a folder of results has\n"
         "so far; the command that fills it may still be at work.",
         "zoomrank report reproduction",

@@ -35,7 +35,6 @@ def add(commands: Commands) -> None:
     parser = add_command(
         commands,
         "serve",
-        "a ranking service of your own, behind HTTP",
         _ABOUT,
         "zoomrank serve                                  # data in ./zoomrank-data",
         "zoomrank serve --data rankings --port 9000",

@@ -19,7 +19,6 @@ def add(commands: arguments.Commands) -> None:
     parser = arguments.add_command(
         commands,
         "simulate",
-        "let simulated visitors teach one ranker",
         _ABOUT,
         "zoomrank simulate ZoomRank two-peaks",
         "zoomrank simulate RankContextZoom two-peaks --set scale=0.2 --depth 7",

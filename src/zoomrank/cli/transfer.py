@@ -37,7 +37,6 @@ def add(commands: Commands) -> None:
     parser = add_command(
         commands,
         "export",
-        "write impressions and their feedback to a file",
         _ABOUT,
         "zoomrank export impressions.jsonl                   # of ./zoomrank-data",
         "zoomrank export november.parquet --since 2026-11-01 --until 2026-12-01",
@@ -135,7 +134,6 @@ def add_import(commands: Commands) -> None:
     parser = add_command(
         commands,
         "import",
-        "let a service learn from the click log of another ranker",
         _ABOUT_IMPORT,
         "zoomrank import clicks.jsonl --collection shop --url http://127.0.0.1:8000",
         "zoomrank import clicks.parquet --collection shop --unknown skip --url …",

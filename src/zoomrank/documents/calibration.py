@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoomrank.compiled import compiled
+from zoomrank.compiled import compiled_bulk
 from zoomrank.documents.click_log import ClickLog, Counts
 from zoomrank.errors import EmptyCollectionError, ParameterError, WeightError
 from zoomrank.spaces.document_tree import DocumentTree
@@ -249,7 +249,7 @@ def _distances(tree: DocumentTree, one: Array, other: Array) -> Array:
     return _pair_distances(tree.shape.parent, tree.width, tree.shape.leaf[one], tree.shape.leaf[other])
 
 
-@compiled
+@compiled_bulk
 def _pair_distances(parent: Array, width: Array, one: Array, other: Array) -> Array:
     distance = np.empty(len(one))
     for pair in range(len(one)):
@@ -257,7 +257,7 @@ def _pair_distances(parent: Array, width: Array, one: Array, other: Array) -> Ar
     return distance
 
 
-@compiled
+@compiled_bulk
 def _close_partners(
     parent: Array, first: Array, end: Array, width: Array, leaf: Array, document: Array, widest: float, chance: Array
 ) -> Array:

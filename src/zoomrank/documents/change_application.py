@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from zoomrank.compiled import compiled
+from zoomrank.compiled import compiled_bulk
 from zoomrank.documents.clustering import Progress, tree_from_vectors
 from zoomrank.documents.collection import Collection
 from zoomrank.documents.nearest_documents import of_length_one
@@ -342,7 +342,7 @@ def _like(before: Collection, tree: DocumentTree, source: Array, vectors: Array 
     return before.replaced(tree, columns, None if vectors is None else vectors[source])
 
 
-@compiled
+@compiled_bulk
 def _smallest_around(old: Shape, new: Shape, source: Array) -> Array:
     """Return for each node of the old tree the smallest subtree of the new one that holds all its documents."""
     first, last = np.empty(len(source), np.int64), np.empty(len(old.parent), np.int64)

@@ -23,10 +23,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, cast
 
 import numpy as np
-from scipy.cluster.hierarchy import linkage
-from scipy.spatial.distance import pdist, squareform
 
-from zoomrank.compiled import compiled
+from zoomrank.compiled import compiled_bulk
 from zoomrank.documents.vectors import VectorRows
 from zoomrank.errors import EmptyCollectionError, MetricError, MissingExtraError, ParameterError
 from zoomrank.spaces.document_tree import DocumentTree
@@ -53,8 +51,11 @@ def linked(distances: Array) -> tuple[Array, Array]:
     >>> parents.tolist(), widths.tolist()
     ([4, 4, 3, -1, 3], [0.0, 0.0, 0.0, 9.0, 1.0])
     """
-    merges = linkage(distances, method="average")[:, :2].astype(np.int64)
-    diameter = _diameters(merges, squareform(distances))
+    import scipy.cluster.hierarchy
+    import scipy.spatial.distance
+
+    merges = scipy.cluster.hierarchy.linkage(distances, method="average")[:, :2].astype(np.int64)
+    diameter = _diameters(merges, scipy.spatial.distance.squareform(distances))
     documents = len(merges) + 1
     ratio = CLEARLY_NARROWER
     above, depth = _flattened(merges, diameter, ratio)
@@ -90,7 +91,7 @@ def checked_distances(matrix: Sequence[Sequence[float]] | Array) -> Array:
     return np.maximum(distances, distances.T)
 
 
-@compiled
+@compiled_bulk
 def _diameters(merges: Array, matrix: Array) -> Array:
     """Return the largest distance inside each merged cluster; every pair is read once, where its clusters merge."""
     documents = len(matrix)
@@ -119,7 +120,7 @@ def _diameters(merges: Array, matrix: Array) -> Array:
     return diameter
 
 
-@compiled
+@compiled_bulk
 def _flattened(merges: Array, diameter: Array, ratio: float) -> tuple[Array, int]:
     """Return the kept cluster above each cluster, DISSOLVED for those not kept; and the depth of the tree."""
     documents = len(merges) + 1
@@ -260,9 +261,11 @@ class _TreeBuilder:
 
     def _link(self, node: int, start: int, end: int) -> None:
         """Link a small part exactly."""
+        import scipy.spatial.distance
+
         members = self.order[start:end]
         count = len(members)
-        parents, widths = linked(pdist(self.rows.take(members).astype(np.float64)))
+        parents, widths = linked(scipy.spatial.distance.pdist(self.rows.take(members).astype(np.float64)))
         inner = len(parents) - count
         number = np.concatenate([members, [node], np.arange(self.made, self.made + inner - 1)])
         self.made += inner - 1

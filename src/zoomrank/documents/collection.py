@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import squareform
 
 from zoomrank.documents.clustering import (
     GivenIds,
@@ -344,6 +343,8 @@ class Collection:
         >>> Collection.from_distances([[0, 1, 4], [1, 0, 4], [4, 4, 0]], ids="abc").tree.distance("a", "b")
         0.25
         """
+        import scipy.spatial.distance
+
         distances = checked_distances(matrix)
         if ids is not None:
             DocumentIds(len(distances), ids)
@@ -351,7 +352,7 @@ class Collection:
         check_lengths(given, len(distances))
         parents, widths = np.array([-1]), np.zeros(1)
         if len(distances) > 1:
-            parents, widths = linked(squareform(distances, checks=False))
+            parents, widths = linked(scipy.spatial.distance.squareform(distances, checks=False))
         tree, rows = tree_and_rows(parents, widths, len(distances), ids)
         return cls(tree, scale=scale, **columns_in_order(given, {}, rows, tree.documents))
 

@@ -60,7 +60,7 @@ class QueryReport(NamedTuple):
         return counts_of(self.rows)[:, 1 + self.rows.shape[1] // 2 :]
 
 
-@compiled
+@allocating
 def counts_of(rows: Array) -> Array:
     """Return the count columns of rows as fractions."""
     return rows.view(np.float32)
@@ -228,8 +228,8 @@ def _add(pool: _Pool, rows: Array, which: Array, seen: Array, start: int, end: i
     for row in range(start, end):
         at, visits, clicks = which[row], 0.0, 0.0
         for column in range(columns // 2):
-            visits += counts[row, 1 + column]
-            clicks += counts[row, 1 + columns // 2 + column]
+            visits += np.float64(counts[row, 1 + column])
+            clicks += np.float64(counts[row, 1 + columns // 2 + column])
         for column in range(columns):
             pool.counts[at, column] += counts[row, 1 + column]
         pool.total[at] += visits

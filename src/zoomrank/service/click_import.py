@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import math
 from collections.abc import AsyncGenerator, Generator
 from contextlib import aclosing, closing
 from dataclasses import dataclass, field
@@ -124,7 +125,7 @@ def log_loss(state: Any, shown: Array, clicks: Array, usual: Array) -> Scalar:
         for slot in range(min(clicks[row] + 1, shown.shape[1])):
             if shown[row, slot] >= 0:
                 chance = _expected(state, shown[row, slot], slot, usual[slot])
-                found -= np.log2(chance if slot == clicks[row] else 1.0 - chance)
+                found -= math.log2(chance if slot == clicks[row] else 1.0 - chance)
     return found
 
 

@@ -13,7 +13,6 @@ inequality, and contexts of one slot all have the same size.
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from zoomrank.compiled import Scalar, inlined
 from zoomrank.spaces.ids import DocumentId
@@ -65,12 +64,14 @@ def edge_cover_weight(cost: Array) -> float:
     Letting every vertex take its cheapest edge is a cover; an edge that two vertices share instead saves `cheapest(row)
     + cheapest(column) - cost`. The best set of shared edges is a matching of maximal saving.
     """
+    import scipy.optimize
+
     cheapest_row, cheapest_column = cost.min(axis=1), cost.min(axis=0)
     total = cheapest_row.sum() + cheapest_column.sum()
     if not np.isfinite(total):
         return float("inf")
     saving = np.maximum(cheapest_row[:, None] + cheapest_column[None, :] - cost, 0.0)
-    rows, columns = linear_sum_assignment(saving, maximize=True)
+    rows, columns = scipy.optimize.linear_sum_assignment(saving, maximize=True)
     return float(max(total - saving[rows, columns].sum(), 0.0))
 
 

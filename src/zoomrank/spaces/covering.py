@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
 
 from zoomrank.errors import MeanError, ParameterError
 from zoomrank.spaces.contexts import pair_distances
@@ -298,15 +297,17 @@ def _matrix_dimension(matrix: Array, constant: float) -> Dimension:
 
 
 def _cover(matrix: Array, radius: float, chosen: Array | None) -> Covering:
+    import scipy.optimize
+
     points = np.arange(len(matrix)) if chosen is None else np.asarray(chosen)
     if len(points) == 0:
         return Covering(0, exact=True)
     holds = matrix[np.ix_(points, points)] <= radius  # holds[centre, point]
     if len(points) <= EXACT_UP_TO:
-        answer = milp(
+        answer = scipy.optimize.milp(
             np.ones(len(points)),
-            constraints=LinearConstraint(holds.T.astype(float), lb=1.0),
-            bounds=Bounds(0, 1),
+            constraints=scipy.optimize.LinearConstraint(holds.T.astype(float), lb=1.0),
+            bounds=scipy.optimize.Bounds(0, 1),
             integrality=np.ones(len(points)),
         )
         return Covering(round(answer.fun), exact=True)

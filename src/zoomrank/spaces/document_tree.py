@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.compiled import compiled
+from zoomrank.compiled import compiled_bulk
 from zoomrank.errors import EmptyCollectionError, MetricParameterError, TreeError, WidthError
 from zoomrank.spaces.ids import DocumentId, DocumentIds
 from zoomrank.spaces.rooted_tree import RootedTree, ids_of_leaves
@@ -375,7 +375,7 @@ class DocumentTree(RootedTree):
         return np.stack([_distances(self.shape, self.width, leaf) for leaf in self.shape.leaf])
 
 
-@compiled
+@compiled_bulk
 def _distances(shape: Shape, width: Array, leaf: int) -> Array:
     """Climb from the leaf; each ancestor gives its width to the documents that the node before did not hold."""
     distance = np.zeros(len(shape.leaf))

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from zoomrank.compiled import allocating, compiled
+from zoomrank.compiled import allocating, compiled_bulk, expecting
 from zoomrank.errors import MetricError, WidthError
 from zoomrank.spaces.document_tree import DocumentTree
 from zoomrank.spaces.finite_metric import FiniteMetric
@@ -194,7 +194,7 @@ def _check_lengths(length: Array, root: int) -> None:
         raise WidthError(f"The root has no edge above it, so its length must be 0, not {length[root]}.")
 
 
-@compiled
+@compiled_bulk
 def _distances_from_root(parent: Array, length: Array) -> Array:
     far = np.zeros(len(parent))
     for node in range(1, len(parent)):
@@ -202,7 +202,7 @@ def _distances_from_root(parent: Array, length: Array) -> Array:
     return far
 
 
-@compiled
+@compiled_bulk
 def _path_lengths(parent: Array, length: Array, start: int) -> Array:
     """Compute the distance from one node to all nodes: up its own root path, then down to all others."""
     far = np.full(len(parent), -1.0)
@@ -217,7 +217,7 @@ def _path_lengths(parent: Array, length: Array, start: int) -> Array:
     return far
 
 
-@compiled
+@compiled_bulk
 def _diameters(parent: Array, length: Array) -> Array:
     diameter = np.zeros(len(parent))
     deepest = np.full(len(parent), -1.0)  # the farthest document below; -1 until a child has reported
@@ -265,7 +265,8 @@ def random_tree(space: FiniteMetric, seed: Seed = None) -> DocumentTree:
         raise MetricError("A tree cannot approximate infinite distances: split the space into its finite parts first.")
     rng = np.random.default_rng(seed)
     beta = float(2 ** rng.random())  # density 1 / (β ln 2) on [1, 2)
-    parents, widths, homes = _clusters(matrix, rng.permutation(len(matrix)), beta)
+    with expecting(1e-5 * matrix.size):
+        parents, widths, homes = _clusters(matrix, rng.permutation(len(matrix)), beta)
     shape, order = breadth_first_shape(parents)
     document_at = np.full(len(parents), -1)
     document_at[homes] = np.arange(len(matrix))
@@ -273,7 +274,7 @@ def random_tree(space: FiniteMetric, seed: Seed = None) -> DocumentTree:
     return DocumentTree(shape, widths[order], DocumentIds(len(matrix), left_to_right))
 
 
-@compiled
+@compiled_bulk
 def _clusters(matrix: Array, order: Array, beta: float) -> tuple[Array, Array, Array]:
     """Split until every cluster is one document; return the parent and width of each cluster, and the cluster of each
     document.

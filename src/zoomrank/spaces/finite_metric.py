@@ -6,11 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import shortest_path
-from scipy.spatial.distance import cdist
 
-from zoomrank.compiled import compiled
+from zoomrank.compiled import compiled_bulk, expecting
 from zoomrank.errors import EmptyCollectionError, MetricError
 from zoomrank.spaces.ids import DocumentId, DocumentIds
 from zoomrank.types import Array
@@ -113,10 +110,12 @@ class FiniteMetric:
         FiniteMetric
             The space.
         """
+        import scipy.spatial.distance
+
         points = np.asarray(vectors, dtype=np.float64)
         if points.ndim != 2 or not np.isfinite(points).all():
             raise MetricError("Vectors must be the rows of a matrix of finite numbers.")
-        distances = scale * cdist(points, points, metric=metric)
+        distances = scale * scipy.spatial.distance.cdist(points, points, metric=metric)
         np.fill_diagonal(distances, 0.0)
         return cls.from_matrix((distances + distances.T) / 2, ids)
 
@@ -175,6 +174,9 @@ class FiniteMetric:
         >>> FiniteMetric.from_bounds("abc", {("a", "b"): 0.25, ("b", "c"): 0.5}).distance("a", "c")
         0.75
         """
+        import scipy.sparse
+        import scipy.sparse.csgraph
+
         ids = DocumentIds(len(documents), documents)
         best: dict[tuple[int, int], float] = {}
         for (one, other), bound in bounds.items():
@@ -185,8 +187,8 @@ class FiniteMetric:
                 raise MetricError(f"A bound between {one!r} and itself is always 0: leave it out.")
             best[a, b] = min(bound, best.get((a, b), np.inf))
         rows, columns = np.array(list(best), dtype=np.int64).reshape(-1, 2).T
-        graph = coo_array((list(best.values()), (rows, columns)), shape=(len(ids), len(ids)))
-        closure = shortest_path(graph.tocsr(), directed=False)
+        graph = scipy.sparse.coo_array((list(best.values()), (rows, columns)), shape=(len(ids), len(ids)))
+        closure = scipy.sparse.csgraph.shortest_path(graph.tocsr(), directed=False)
         return cls.from_matrix((closure + closure.T) / 2, documents)
 
     def distance(self, one: DocumentId, other: DocumentId) -> float:
@@ -250,7 +252,8 @@ def _check(matrix: Array, ids: DocumentIds) -> None:
         if broken.any():
             i, j = np.argwhere(broken)[0]
             raise MetricError(says.format(one=ids[i], other=ids[j], forth=matrix[i, j], back=matrix[j, i]))
-    worst, x, via, y = _worst_triangle(matrix)
+    with expecting(1e-7 * len(matrix) ** 3):
+        worst, x, via, y = _worst_triangle(matrix)
     if worst > ROUNDING:
         raise MetricError(
             f"The triangle inequality fails: D({ids[x]!r}, {ids[y]!r}) = {matrix[x, y]} is more than "
@@ -258,7 +261,7 @@ def _check(matrix: Array, ids: DocumentIds) -> None:
         )
 
 
-@compiled
+@compiled_bulk
 def _worst_triangle(matrix: Array) -> tuple[float, int, int, int]:
     """Find the triple that breaks the triangle inequality most, relative to its own size."""
     count = len(matrix)

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from zoomrank.compiled import Scalar, compiled, compiled_nogil, separate
+from zoomrank.compiled import Scalar, compiled_bulk, separate
 from zoomrank.errors import DuplicateDocumentError, EmptyCollectionError, FileFormatError, UnknownDocumentError
 from zoomrank.types import Array
 
@@ -107,7 +107,7 @@ def read_only(array: Array) -> Array:
     return view
 
 
-@compiled_nogil
+@compiled_bulk
 def _gathered(letters: Array, ends: Array, more: Array, more_ends: Array, source: Array) -> tuple[Array, Array]:
     count = len(ends) - 1
     found = np.zeros(len(source) + 1, np.int64)
@@ -178,7 +178,7 @@ def _slot_of(slots: Array, letters: Array, ends: Array, wanted: Array, first: in
     return slot
 
 
-@compiled_nogil
+@compiled_bulk
 def _filled(slots: Array, letters: Array, ends: Array) -> tuple[Scalar, Scalar]:
     """Put all strings into their slots; return the first two positions of the same string, if any."""
     for position in range(len(ends) - 1):
@@ -189,7 +189,7 @@ def _filled(slots: Array, letters: Array, ends: Array) -> tuple[Scalar, Scalar]:
     return -1, -1
 
 
-@compiled
+@compiled_bulk
 def _places(slots: Array, letters: Array, ends: Array, wanted: Array, wanted_ends: Array) -> Array:
     found = np.empty(len(wanted_ends) - 1, np.int64)
     for at in range(len(found)):

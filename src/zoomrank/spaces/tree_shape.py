@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoomrank.compiled import compiled, compiled_nogil
+from zoomrank.compiled import compiled_bulk, inlined
 from zoomrank.errors import (
     DuplicateDocumentError,
     EmptyCollectionError,
@@ -59,7 +59,7 @@ class Shape(NamedTuple):
     leaf: Array
 
 
-@compiled_nogil
+@compiled_bulk
 def _breadth_first(parent: Array, root: int) -> tuple[Array, Array, Array, int]:
     """Number the nodes breadth first; return the caller's number of each, parents, child ranges, and how many were
     reached.
@@ -94,7 +94,7 @@ def _breadth_first(parent: Array, root: int) -> tuple[Array, Array, Array, int]:
     return order, up, child_start, reached
 
 
-@compiled_nogil
+@compiled_bulk
 def _documents_below(parent: Array, child_start: Array) -> tuple[Array, Array, Array]:
     """Return the range of documents below each node, and the node of each document."""
     nodes = len(parent)
@@ -119,7 +119,7 @@ def _documents_below(parent: Array, child_start: Array) -> tuple[Array, Array, A
     return first, end, leaf
 
 
-@compiled
+@inlined
 def least_common_ancestor(parent: Array, one: int, other: int) -> int:
     """Lift the larger number until both are equal: at most as many steps as both depths together."""
     while one != other:
@@ -130,7 +130,7 @@ def least_common_ancestor(parent: Array, one: int, other: int) -> int:
     return one
 
 
-@compiled_nogil
+@compiled_bulk
 def node_depths(parent: Array) -> Array:
     """Return the depth of each node."""
     depth = np.zeros(len(parent), np.int32)

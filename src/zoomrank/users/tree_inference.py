@@ -22,13 +22,14 @@ The mean is given for documents, and extended to the nodes above them in one of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zoomrank.compiled import allocating, compiled, inlined
+from zoomrank.compiled import allocating, compiled_bulk, exp, inlined
 from zoomrank.errors import ContinuityError, MutationError, ParameterError
 from zoomrank.spaces import DocumentIds, DocumentTree, EdgeWeightedTree, RootedTree
 from zoomrank.spaces.contexts import hash64
@@ -84,7 +85,7 @@ def _log_average(p: float, zero: float, one: float) -> float:
     largest = max(zero, one)
     if largest == -np.inf:
         return largest
-    return float(largest + np.log((1 - p) * np.exp(zero - largest) + p * np.exp(one - largest)))
+    return float(largest + math.log((1 - p) * exp(zero - largest) + p * exp(one - largest)))
 
 
 @allocating
@@ -101,13 +102,13 @@ def _send_up(parent: Array, chance: Array, leaves: Array, nodes: Array) -> tuple
     return message, _log_average(chance[0, 0], message[0, 0], message[0, 1])
 
 
-@compiled
+@compiled_bulk
 def log_skip_probability(parent: Array, chance: Array, leaves: Array) -> float:
     """Return log P(Z_S), that all these leaves are skipped. Costs |S| times the depth."""
     return _send_up(parent, chance, leaves, _root_paths(parent, leaves))[1]
 
 
-@compiled
+@compiled_bulk
 def posterior(parent: Array, chance: Array, leaves: Array) -> tuple[float, Array]:
     """Return log P(Z_S), and P(π(u) = 1 | Z_S) for every node u."""
     nodes = _root_paths(parent, leaves)
@@ -132,7 +133,7 @@ def _weigh(p: float, message: Array) -> float:
         return 0.0
     if p >= 1.0 or message[0] == -np.inf:
         return 1.0
-    return float(p / (p + (1 - p) * np.exp(message[0] - message[1])))
+    return float(p / (p + (1 - p) * exp(message[0] - message[1])))
 
 
 def average_of_children(tree: RootedTree, mean: Array) -> Array:
@@ -157,7 +158,7 @@ def lipschitz_extension(tree: RootedTree, mean: Array) -> Array:
     return _nearest_to_average(tree.shape, tree.length, mean, low, high)
 
 
-@compiled
+@compiled_bulk
 def _averages(shape: Shape, mean: Array) -> Array:
     values = np.zeros(len(shape.parent))
     for node in range(len(shape.parent) - 1, -1, -1):
@@ -171,7 +172,7 @@ def _averages(shape: Shape, mean: Array) -> Array:
     return values
 
 
-@compiled
+@compiled_bulk
 def _intervals(shape: Shape, length: Array, mean: Array) -> tuple[Array, Array]:
     """Return I(x) = [μ-(x), μ+(x)] of Section 7: the values that the documents below allow."""
     nodes = len(shape.parent)
@@ -186,7 +187,7 @@ def _intervals(shape: Shape, length: Array, mean: Array) -> tuple[Array, Array]:
     return low, high
 
 
-@compiled
+@compiled_bulk
 def _nearest_to_average(shape: Shape, length: Array, mean: Array, low: Array, high: Array) -> Array:
     """Choose values top down: within the interval, within reach of the parent, within the range of μ, nearest to the
     average.
@@ -278,7 +279,7 @@ def orbits(tree: RootedTree, parameters: Array, shown: Positions) -> Array:
         return np.asarray(_orbits(tree.shape.parent, parameters, leaves))[tree.shape.leaf]
 
 
-@compiled
+@compiled_bulk
 def _orbits(parent: Array, parameters: Array, leaves: Array) -> Array:
     """Number the nodes; equal numbers mean that a parameter-preserving automorphism exchanges the nodes.
 
@@ -323,7 +324,7 @@ def forest_state(networks: Sequence[TreeNetwork], shares: Array, documents: Docu
     )
 
 
-@compiled
+@compiled_bulk
 def _deciding_nodes(parent: Array, chance: Array, leaf: Array) -> Array:
     """Return, for each leaf, the highest node that it cannot differ from: drawing can stop there."""
     top = np.arange(len(parent))

@@ -193,7 +193,7 @@ class ContextualZooming(Zooming):
             *fresh_context_description(levels, largest_context(slots)),
             *endless_clock(slots),
         )
-        reset_all(state)
+        reset_all(state, 0.0)
         return state
 
     def larger(self, state: Any) -> Any:

@@ -184,15 +184,15 @@ def family_of(state: Any, slot: Scalar, entry: Scalar, level: Scalar) -> Scalar:
     row, at = np.uint64(slot), np.uint64(entry)
     context = context_node(state, level)
     pair = state.pair[row, at]
-    if pair.latest_context == context:
-        first = np.int64(pair.latest_family)
+    if pair["latest_context"] == context:
+        first = np.int64(pair["latest_family"])
     else:
         place = family_place(state, slot, entry, level)
         found = state.family[row, place, np.uint64(0)] != 0
         first = np.int64(state.family[row, place, np.uint64(1)]) if found else np.int64(0)
         if first != 0:
-            pair.latest_context = context
-            pair.latest_family = first
+            pair["latest_context"] = context
+            pair["latest_family"] = first
     return first
 
 
@@ -221,10 +221,10 @@ def is_opened(state: Any, slot: Scalar, level: Scalar) -> Scalar:
 def _activate(state: Any, slot: Scalar, entry: Scalar, index: Scalar) -> None:
     """Make an entry an active pair without plays."""
     pair = state.pair[slot, entry]
-    pair.value = index
-    pair.known_for = ACTIVE
-    pair.latest_context = 0
-    pair.known_level = 0
+    pair["value"] = index
+    pair["known_for"] = ACTIVE
+    pair["latest_context"] = 0
+    pair["known_level"] = 0
     state.pair_plays[slot, entry] = 0
     state.pair_clicks[slot, entry] = 0
 
@@ -261,8 +261,8 @@ def update_pair(state: Any, slot: Scalar, feedback: Feedback, shown: Array, abov
     describe_context(state, shown, above)
     row = np.uint64(slot)
     entry, node, level = np.int64(0), np.int64(0), 0
-    while state.pair[row, np.uint64(entry)].known_for != ACTIVE:
-        state.pair[row, np.uint64(entry)].known_for = 0  # a value below is about to change
+    while state.pair[row, np.uint64(entry)]["known_for"] != ACTIVE:
+        state.pair[row, np.uint64(entry)]["known_for"] = 0  # a value below is about to change
         first = family_of(state, slot, entry, level + 1)
         if first == 0:
             first = open_family(state, slot, entry, node, level + 1)
@@ -276,9 +276,9 @@ def update_pair(state: Any, slot: Scalar, feedback: Feedback, shown: Array, abov
     plays = state.pair_plays[row, at]
     radius = np.sqrt(state.constant[row] / (1.0 + plays))
     width = pair_width(state, node, level)
-    state.pair[row, at].value = width + state.pair_clicks[row, at] / plays + radius
+    state.pair[row, at]["value"] = width + state.pair_clicks[row, at] / plays + radius
     if radius < width:
-        state.pair[row, at].known_for = 0
+        state.pair[row, at]["known_for"] = 0
 
 
 @inlined
@@ -298,7 +298,7 @@ def find_pair(state: Any, slot: Scalar, shown: Array, document: Scalar) -> tuple
     describe_context(state, shown, len(shown))
     entry, node, level = np.int64(0), np.int64(0), 0
     stored = True
-    while stored and state.pair[slot, entry].known_for != ACTIVE:
+    while stored and state.pair[slot, entry]["known_for"] != ACTIVE:
         first = family_of(state, slot, entry, level + 1)
         stored = first != 0
         step = step_to(state, node, document)

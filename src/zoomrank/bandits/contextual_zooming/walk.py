@@ -159,10 +159,10 @@ def _quick_value(
     pair = state.pair[np.uint64(slot), np.uint64(entry)]
     last = state.path.shape[1] - 1
     value, first, deepest = -1.0, np.int64(0), np.int64(level if mask == 0 else last)
-    if pair.known_for == ACTIVE:
-        value = min(pair.value, _cap(state, node, level, mask, cap))
-    elif pair.known_for == context_node(state, pair.known_level):
-        value, deepest = pair.value, np.int64(pair.known_level)
+    if pair["known_for"] == ACTIVE:
+        value = min(pair["value"], _cap(state, node, level, mask, cap))
+    elif pair["known_for"] == context_node(state, pair["known_level"]):
+        value, deepest = pair["value"], np.int64(pair["known_level"])
     elif mask == 0 and _is_sure(state, slot, cap):
         value, deepest = cap, np.int64(last)  # only for pairs on the paths of S, whose values depend on all levels
     else:
@@ -194,9 +194,9 @@ def _remember(state: Any, slot: Scalar, depth: Scalar) -> Scalar:
     at = np.uint64(depth)
     value, deepest = state.look_value[at], state.look_level[at]
     pair = state.pair[np.uint64(slot), np.uint64(state.look_entry[at])]
-    pair.known_for = context_node(state, deepest)
-    pair.known_level = deepest
-    pair.value = value
+    pair["known_for"] = context_node(state, deepest)
+    pair["known_level"] = deepest
+    pair["value"] = value
     if depth > 0:
         above = np.uint64(depth - 1)
         state.look_value[above] = max(state.look_value[above], value)
@@ -294,7 +294,7 @@ def _walk(state: Any, slot: Scalar, above: Scalar, rng: np.random.Generator) -> 
     entry, level, cap, chance = np.int64(0), 0, np.inf, False
     mask = ((1 << above) - 1) if state.correlated else 0
     node = np.int64(0)
-    refined = state.pair[np.uint64(slot), np.uint64(0)].known_for != ACTIVE
+    refined = state.pair[np.uint64(slot), np.uint64(0)]["known_for"] != ACTIVE
     while refined:
         first = family_of(state, slot, entry, level + 1)
         around = cap if mask == 0 else state.width[np.uint64(node)]
@@ -312,7 +312,7 @@ def _walk(state: Any, slot: Scalar, above: Scalar, rng: np.random.Generator) -> 
         cap = around
         entry = first + step
         level += 1
-        refined = first != 0 and state.pair[np.uint64(slot), np.uint64(entry)].known_for != ACTIVE
+        refined = first != 0 and state.pair[np.uint64(slot), np.uint64(entry)]["known_for"] != ACTIVE
     return node, chance
 
 
@@ -336,7 +336,7 @@ def odds_in_context(
     state.sure[0], state.sure[1] = -1.0, np.inf
     entry, node, level, cap, chance, hopeful = np.int64(0), np.int64(0), 0, np.inf, 1.0, False
     mask = ((1 << above) - 1) if state.correlated else 0
-    refined = state.pair[np.uint64(slot), np.uint64(0)].known_for != ACTIVE
+    refined = state.pair[np.uint64(slot), np.uint64(0)]["known_for"] != ACTIVE
     while chance > 0.0 and refined:
         first = family_of(state, slot, entry, level + 1)
         top = _best_of_family(state, slot, node, first, level, mask, cap)
@@ -348,5 +348,5 @@ def odds_in_context(
         node = child_at(state, node, step)
         entry = first + step
         level += 1
-        refined = first != 0 and state.pair[np.uint64(slot), np.uint64(entry)].known_for != ACTIVE
+        refined = first != 0 and state.pair[np.uint64(slot), np.uint64(entry)]["known_for"] != ACTIVE
     return chance, node, hopeful

@@ -12,6 +12,7 @@ learner that was misled repeatedly becomes careful.
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from zoomrank.bandits.path_zooming.bounds import own_evidence, refresh_path, ref
 from zoomrank.bandits.path_zooming.learner import PARTS, PathZooming, register_paths
 from zoomrank.bandits.path_zooming.state import count_visit, split_entry
 from zoomrank.bandits.path_zooming.walk import STALE, forget_walks
-from zoomrank.compiled import Scalar, compiled, flat, inlined
+from zoomrank.compiled import Scalar, compiled, exp, flat, inlined
 from zoomrank.types import Array
 
 UNKNOWN = 0.1  # click probability of a document without any evidence
@@ -107,7 +108,7 @@ def score_loan(state: Any, slot: Scalar, document: Scalar, reward: Scalar) -> No
     plays, clicks = own_evidence(state, at, column, 0, 1.0)
     seen = plays + np.float64(state.lent[at, column])
     together = (clicks + np.float64(state.lent_clicks[at, column]) + prior * around) / (seen + prior)
-    news = np.log(together / alone) if reward == 1 else np.log((1.0 - together) / (1.0 - alone))
+    news = math.log(together / alone) if reward == 1 else math.log((1.0 - together) / (1.0 - alone))
     news = max(-LARGEST_SCORE_CHANGE, min(LARGEST_SCORE_CHANGE, news))
     if news != 0.0:
         going = True
@@ -122,7 +123,7 @@ def _update_trust(state: Any, entry: Scalar) -> None:
     at = np.uint64(entry)
     weight = _weigh(state, at)
     state.weight[at] = weight
-    state.faith[at] = 1.0 / (1.0 + np.exp(-weight))
+    state.faith[at] = 1.0 / (1.0 + exp(-weight))
 
 
 @inlined
@@ -173,7 +174,7 @@ def _log_likelihood(plays: Scalar, clicks: Scalar, strength: Scalar, mean: Scala
     for times, share in ((clicks, mean), (plays - clicks, 1.0 - mean)):
         expected = strength * share
         for _ in range(np.int64(times)):
-            found += np.log(expected / seen)
+            found += math.log(expected / seen)
             expected += 1.0
             seen += 1.0
     return found
@@ -199,7 +200,7 @@ def _score_past_visits(state: Any) -> None:
                     )
             at, going = np.uint64(entry), news != 0.0
             while going:
-                state.score[at] += news
+                state.score[at] = np.float64(state.score[at]) + news  # in plain Python also not as float32
                 going = at != 0
                 at = np.uint64(state.up[at])
     for entry in range(state.filled[0]):
