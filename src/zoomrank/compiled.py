@@ -1,6 +1,7 @@
 """Decorators that make kernels: functions on arrays that run as plain Python at first, and compiled once that pays.
 
-- `@compiled`: a kernel that Python calls; `@compiled_bulk`: one that goes through whole collections;
+- `@compiled`: a kernel that Python calls; `@compiled_for(seconds)`: one that may do much in a call;
+- `@compiled_bulk`: one that goes through whole collections;
 - `@inlined`, `@separate`, `@allocating`: pieces of kernels, compiled only as parts of the kernels that call them;
 - `generic`: a piece with one body per class of state;
 - `when_compiling`: what only compiled code needs, done when Numba is loaded.
@@ -79,6 +80,11 @@ def allocating(function: Function) -> Function:
 def compiled(function: Function) -> Function:
     """Make a kernel. Exact arithmetic: no fastmath."""
     return cast(Function, Kernel(function))
+
+
+def compiled_for(seconds: Callable[..., float]) -> Callable[[Any], Any]:
+    """Make a kernel that may do much in a call: `seconds` of its arguments is what it takes in plain Python, about."""
+    return lambda function: Kernel(function, seconds=seconds)
 
 
 def compiled_bulk(function: Function) -> Function:
@@ -176,9 +182,12 @@ class Kernel:
         where there is none.
     """
 
-    def __init__(self, function: Callable[..., Any], bulk: bool = False) -> None:
+    def __init__(
+        self, function: Callable[..., Any], bulk: bool = False, seconds: Callable[..., float] | None = None
+    ) -> None:
         functools.update_wrapper(self, function)
         self.py_func, self.bulk, self.name = function, bulk, function.__qualname__
+        self._seconds = seconds
         self.dispatcher: Any = None
         self._call: Callable[..., Any] = self._interpret if NEVER else self.choose
         self._spent: dict[Any, float] = {}  # seconds of plain Python, for each combination of classes of arguments
@@ -210,6 +219,8 @@ class Kernel:
     def choose(self, *arguments: Any) -> Any:
         """Run a call for whose types there is no machine code yet."""
         seconds = math.inf if AT_ONCE else _EXPECTED.get()
+        if self._seconds is not None:
+            seconds = max(seconds, self._seconds(*arguments))
         if self.bulk:
             seconds = max(seconds, self._spent.get(None, 0.0) + _PER_ELEMENT * _elements(arguments))
         if seconds > LOADING and _prepare(self, arguments, seconds > (WAITING_FOR_BULK if self.bulk else WAITING)):

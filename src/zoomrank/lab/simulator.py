@@ -15,10 +15,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from zoomrank.bandits.kernel_interface import roomy
-from zoomrank.compiled import Scalar, compiled
+from zoomrank.compiled import Scalar, compiled, expecting
 from zoomrank.errors import ParameterError, SlotsError, UnknownDocumentError
 from zoomrank.rankers import Ranked
-from zoomrank.rankers.ranking import RankingArrays, empty_rankings, learn_row, rank_row
+from zoomrank.rankers.ranking import SECONDS_A_RANKING, RankingArrays, empty_rankings, learn_row, rank_row
 from zoomrank.spaces import DocumentId
 from zoomrank.types import Array, Seed, whole_number
 from zoomrank.users import UserDistribution
@@ -212,16 +212,17 @@ def _simulate_compiled(
     for window, end in enumerate(ends):
         while at < end:
             span = np.array([at, end])
-            at = _play(
-                ranker.restricted(ranker.present),
-                users.state,
-                log,
-                pending,
-                clicks[window],
-                span,
-                ranker.duplicates,
-                (ranker.rng, rng),
-            )
+            with expecting(SECONDS_A_RANKING * ends[-1]):
+                at = _play(
+                    ranker.restricted(ranker.present),
+                    users.state,
+                    log,
+                    pending,
+                    clicks[window],
+                    span,
+                    ranker.duplicates,
+                    (ranker.rng, rng),
+                )
             if at < end:
                 ranker.make_room()
         shown.append(ranker.tree.documents.at(log.shown[(end - 1) % (late + 1)]))

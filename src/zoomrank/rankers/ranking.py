@@ -18,10 +18,12 @@ import numpy as np
 
 from zoomrank.bandits.kernel_interface import Feedback, propensity, roomy, select, subtree, update_slot
 from zoomrank.bandits.tree_view import chance_to_draw, draw_document
-from zoomrank.compiled import Scalar, compiled, inlined, separate
+from zoomrank.compiled import Scalar, compiled_for, inlined, separate
 from zoomrank.rng import rng_from_handle
 from zoomrank.spaces import DocumentId, DocumentIds
 from zoomrank.types import Array
+
+SECONDS_A_RANKING = 0.002  # with its feedback, in plain Python, about
 
 
 class RankingArrays(NamedTuple):
@@ -158,7 +160,7 @@ def _fill(state: Any, out: RankingArrays, row: Scalar, how: RankingParameters, r
             _choose(state, out, row, slot, how.duplicates, rng)
 
 
-@compiled
+@compiled_for(lambda _, out, start, *__: SECONDS_A_RANKING * (len(out.shown) - start))
 def rank_rows(state: Any, out: RankingArrays, start: Scalar, how: RankingParameters, handle: Any) -> Scalar:
     """Rank and weigh row after row; stop where there is no room, and return the row."""
     rng = rng_from_handle(handle)
@@ -173,7 +175,7 @@ def rank_rows(state: Any, out: RankingArrays, start: Scalar, how: RankingParamet
     return len(out.shown)
 
 
-@compiled
+@compiled_for(lambda _, shown, *__: SECONDS_A_RANKING * len(shown))
 def weigh_rows(state: Any, shown: Array, weights: Array, how: RankingParameters) -> None:
     """Compute the propensities of rankings as if slots had chosen them in this order."""
     for row in range(len(shown)):
@@ -192,7 +194,7 @@ def learn_row(state: Any, seen: RankingArrays, row: Scalar, click: Scalar) -> No
         update_slot(state, slot, Feedback(seen.strategy[row, slot], pick, seen.chance[row, slot], reward), shown, slot)
 
 
-@compiled
+@compiled_for(lambda _, __, clicks, start: SECONDS_A_RANKING * (len(clicks) - start))
 def learn_rows(state: Any, seen: RankingArrays, clicks: Array, start: Scalar) -> Scalar:
     """Learn row after row; stop where there is no room, and return the row."""
     for row in range(start, len(clicks)):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zoomrank.compiled import compiled, generic, inlined
+from zoomrank.compiled import compiled_for, generic, inlined
 from zoomrank.types import Array
 
 
@@ -131,7 +131,7 @@ def _first_click_in_table(state: TableState, ranking: Array, rng: np.random.Gene
     return len(ranking)
 
 
-@compiled
+@compiled_for(lambda _, __, visitors, *___: 3e-5 * visitors)
 def first_clicks(state: Any, ranking: Array, visitors: int, rng: np.random.Generator) -> Array:
     """Return the slot of each visitor's first click on a fixed ranking; the number of slots where there is none."""
     slots = np.empty(visitors, np.int32)
@@ -140,7 +140,7 @@ def first_clicks(state: Any, ranking: Array, visitors: int, rng: np.random.Gener
     return slots
 
 
-@compiled
+@compiled_for(lambda _, __, visitors, *___: 3e-5 * visitors)
 def count_clicks(state: Any, ranking: Array, visitors: int, rng: np.random.Generator) -> Array:
     """Count first clicks on each slot, and last the visitors without one: the time floor for benchmarks of learners."""
     counts = np.zeros(len(ranking) + 1, np.int64)
@@ -149,7 +149,7 @@ def count_clicks(state: Any, ranking: Array, visitors: int, rng: np.random.Gener
     return counts
 
 
-@compiled
+@compiled_for(lambda _, documents, visitors, *__: 1e-5 * len(documents) * visitors)
 def lazy_relevance(state: ForestState, documents: Array, visitors: int, rng: np.random.Generator) -> Array:
     """Return the relevance of documents to each of many visitors, drawn as in `first_click` without early stop."""
     relevance = np.zeros((visitors, len(documents)), np.bool_)
@@ -160,7 +160,7 @@ def lazy_relevance(state: ForestState, documents: Array, visitors: int, rng: np.
     return relevance
 
 
-@compiled
+@compiled_for(lambda state, visitors, *_: 3e-6 * len(state.parent) * visitors)
 def whole_relevance(state: ForestState, visitors: int, rng: np.random.Generator) -> Array:
     """Return the relevance of every document to each of many visitors: Algorithm 1 as printed."""
     documents = state.decider.shape[1]
