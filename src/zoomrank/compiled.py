@@ -245,8 +245,8 @@ class Kernel:
 
 
 # One thread at a time imports Numba and loads machine code, and none once the program ends: a thread that is in LLVM
-# then could end it with an error.
-_LOADING = threading.RLock()
+# then could end it with an error. One process at a time compiles.
+_LOADING, _COMPILING = threading.RLock(), threading.Lock()
 atexit.register(_LOADING.acquire, timeout=5.0)
 
 
@@ -264,7 +264,8 @@ def _prepare_beside(kernel: Kernel, arguments: tuple[Any, ...], compile_it: bool
 
     def prepare() -> None:
         if not _prepare(kernel, arguments, False) and compile_it:
-            _numba().fill_cache_beside(kernel, arguments)
+            with _COMPILING:
+                _numba().fill_cache_beside(kernel, arguments)
             _prepare(kernel, arguments, True)  # from the cache, unless that process could not do it
 
     threading.Thread(target=prepare, name=f"prepare {kernel.name}", daemon=True).start()
