@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.support.services import Audit, Place, audit, key_of, only_edition, run, served, small_collection
+from tests.support.services import Audit, Place, audit, key_of, run, served
 from zoomrank.service.engine import Engine
 from zoomrank.service.experiments import ArmSpec, visitor_digest
 from zoomrank.service.learners.log_audit import begun, read_log_from
@@ -40,7 +40,6 @@ def main() -> None:
     from zoomrank.service.server import make_server
 
     learner_events.SNAPSHOT_EVERY, housekeeping.SWEEP_EVERY = 100, 0.05  # more of everything that can be interrupted
-    _warm_up()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     children = []
     print("ready", flush=True)
@@ -58,25 +57,6 @@ def main() -> None:
     for child in children:
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
-
-
-def _warm_up() -> None:
-    """Compile what servers need, before there are threads."""
-    from zoomrank.service.catalogue.served_collection import ServedCollection
-    from zoomrank.service.catalogue.served_version import ServedVersion
-    from zoomrank.service.catalogue.settings import Settings
-    from zoomrank.service.catalogue_updates import warm_up_move
-    from zoomrank.service.learners.query_learner import warm_up
-    from zoomrank.service.storage.store_reader import StoredCollection
-
-    for similar in ("off", "words"):
-        settings = Settings(**SETTINGS, similar=similar)
-        versions = only_edition(small_collection(), settings)
-        served = ServedCollection(StoredCollection(1, "shop", 0.0, ""), settings, versions)
-        warm_up(served)
-        first = versions.newest
-        changed = first.catalogue.changed(first.catalogue.placed([{"remove": "d000"}]))
-        warm_up_move(served, first, ServedVersion(1, changed, settings))
 
 
 class Nursery:

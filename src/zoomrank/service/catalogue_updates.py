@@ -273,7 +273,7 @@ def _new_version(served: ServedCollection, revision: Revision) -> _Update:
     for one in served.family:
         if one.id in versions:
             _check_growable(one.version, versions[one.id], None if one is served else one.name)
-            warm_up_move(one, one.version, versions[one.id])
+            QueryLearner(0, one.versions, one.settings, one.version.number).seen_from(versions[one.id])  # or fail here
     return _Update(revision, versions)
 
 
@@ -301,9 +301,3 @@ def _check_growable(before: ServedVersion, after: ServedVersion, arm: str | None
         "Learners of this collection's algorithm cannot move to another tree: titles, urls and texts can be changed, "
         "documents cannot come or go. Make a new collection, with ZoomRank say."
     )
-
-
-def warm_up_move(served: ServedCollection, before: ServedVersion, after: ServedVersion) -> None:
-    """Move a learner once, so that its kernels are compiled, or the change fails, before requests wait for it."""
-    learner = QueryLearner(0, served.versions, served.settings, before.number)
-    learner.seen_from(after)

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
-from zoomrank import documents
-from zoomrank.documents.versions import CollectionVersion
 from zoomrank.errors import ZoomrankError
 from zoomrank.queries.loans import GrantedLoan
 from zoomrank.rankers.ranking import RankingArrays
@@ -20,7 +18,6 @@ from zoomrank.service.catalogue.registry import CollectionRegistry
 from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.catalogue.served_version import ServedVersion
 from zoomrank.service.catalogue.settings import Settings
-from zoomrank.service.catalogue.version_history import VersionHistory
 from zoomrank.service.catalogue_updates import CatalogueUpdates
 from zoomrank.service.click_import import LogImporter
 from zoomrank.service.errors import ExpiredError, NotFoundError, StorageError, UnprocessableError, VoidedError
@@ -30,7 +27,7 @@ from zoomrank.service.idempotency import IdempotencyKeys, request_digest
 from zoomrank.service.learners.housekeeping import Housekeeper
 from zoomrank.service.learners.learner_events import LearnerEvents, NewLearner
 from zoomrank.service.learners.limits import FeedbackDeadline
-from zoomrank.service.learners.query_learner import QueryLearner, warm_up
+from zoomrank.service.learners.query_learner import QueryLearner
 from zoomrank.service.learners.void import ImpressionFilter, VoidService
 from zoomrank.service.rank_options import DEFAULTS, Caller, RankOptions, ResolvedOptions
 from zoomrank.service.storage.events import (
@@ -48,7 +45,7 @@ from zoomrank.service.storage.events import (
 )
 from zoomrank.service.storage.ownership import Ownership, OwnsEverything, partition_in
 from zoomrank.service.storage.store import EngineContext, Store
-from zoomrank.spaces import DocumentId, DocumentTree
+from zoomrank.spaces import DocumentId
 from zoomrank.types import Array
 
 NO_LEARNER = 0  # the number of a learner that no query has, and so no neighbours
@@ -78,7 +75,7 @@ class Engine:
         self.signer = ImpressionSigner(store.read.about("secret"))
         self.feedback_deadline = FeedbackDeadline(now, steady)
         context = EngineContext(store, ownership, now, steady)
-        self.collections = CollectionRegistry(context, folder, warm_up)
+        self.collections = CollectionRegistry(context, folder)
         by_id, deadline = self.collections.by_id, self.feedback_deadline
         self.learner_events = events = LearnerEvents(context, by_id, budget, deadline)
         self.write_queue, self.learners = events.write_queue, events.learners
@@ -92,12 +89,9 @@ class Engine:
         self._one_at_a_time: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # later answers to each
 
     async def start(self, housekeeping: bool = True) -> None:
-        """Compile the kernels and read the store. Learners are read when they are needed. Without `housekeeping` the
-        caller has to call `housekeep` from time to time.
+        """Read the store. Learners are read when they are needed. Without `housekeeping` the caller has to call
+        `housekeep` from time to time.
         """
-        settings = Settings()
-        small = CollectionVersion.first(documents.Collection(DocumentTree.exponential(depth=3)))
-        QueryLearner.warm_up(VersionHistory(ServedVersion(0, small, settings)), settings)
         self.collections.start()
         self.feedback_deadline.renew()
         self.learner_events.start()

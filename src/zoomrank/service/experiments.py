@@ -340,7 +340,6 @@ class ExperimentRegistry:
             called = arm_name(home.name, name, arm.name)
             stored = StoredCollection(number, called, self._now(), settings.model_dump_json(), home.id)
             new = ServedCollection(stored, settings, home.versions.for_arm(settings), home)
-            self._collections.warm_up(new)
             made.append(ExperimentArm(arm.name, arm.share, new))
         return made
 

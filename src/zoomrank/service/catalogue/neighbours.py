@@ -194,10 +194,3 @@ class Neighbours:
         if granted is None:
             return None
         return GrantedLoan(granted.loan, tuple(int(self.queries.queries[lender]) for lender in granted.lenders))
-
-    def warmed_up(self, state: Any) -> GrantedLoan | None:
-        """Make a loan from a learner of this state, so that its kernels are compiled."""
-        queries = QueryTree.by_paths({0: "", 1: ""})
-        lending = LoanRegistry(queries, self._bandit.tree, self._bandit.parameters.borrow)
-        lending.tell(0, report_from_bytes(report_to_bytes(report_of(state))), 1)
-        return lending.grant(1)

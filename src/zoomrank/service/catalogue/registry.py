@@ -42,9 +42,8 @@ _MAPPED_ONCE = "collections"  # the folder from which earlier versions mapped th
 class CollectionRegistry:
     """Collections that are served, and names of those that are being created."""
 
-    def __init__(self, context: EngineContext, folder: Path, warm_up: Callable[[ServedCollection], None]) -> None:
+    def __init__(self, context: EngineContext, folder: Path) -> None:
         self.folder = folder  # for temporary files
-        self.warm_up = warm_up  # compiles the kernels of a collection before its first request
         self.by_name: dict[str, ServedCollection] = {}
         self.by_id: dict[int, ServedCollection] = {}  # arms of experiments, too
         self.arms: dict[str, ServedCollection] = {}  # of experiments, by names that no collection can have
@@ -83,7 +82,6 @@ class CollectionRegistry:
         served = ServedCollection(stored, settings, versions, home)
         if served.neighbours is not None:
             served.neighbours.read_back(self._store.read.learners(stored.id), self._store.read.reports(stored.id))
-        self.warm_up(served)
         return served
 
     def promote_all(self, kept: Iterable[StoredCollection]) -> None:
@@ -223,9 +221,7 @@ class CollectionRegistry:
             raise UnprocessableError(str(error).replace("This file", "What was sent")) from error
         stored = StoredCollection(number, name, self._now(), settings.model_dump_json())
         versions = VersionHistory.kept(self._store.read, stored, settings, self.folder, version)
-        served = ServedCollection(stored, settings, versions)
-        self.warm_up(served)
-        return served
+        return ServedCollection(stored, settings, versions)
 
     def _kept(self, served: ServedCollection, digest: str, file: IO[bytes]) -> ServedCollection:
         """Store a collection."""

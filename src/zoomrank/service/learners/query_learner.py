@@ -27,7 +27,6 @@ from zoomrank.rankers.feedback import VisitorActions, learn_outcomes, slot_outco
 from zoomrank.rankers.ranker_file import from_bytes, has_same_counts, to_bytes
 from zoomrank.rankers.ranking import RankingArrays
 from zoomrank.rankers.slot_bandits import best_of_order, order_leads
-from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.catalogue.served_version import ServedVersion
 from zoomrank.service.catalogue.settings import Settings
 from zoomrank.service.catalogue.version_history import VersionHistory
@@ -406,20 +405,6 @@ class QueryLearner:
             learner.waiting = {key: (time, base64.b64decode(shown)) for key, time, shown in about["waiting"]}
         return learner
 
-    @classmethod
-    def warm_up(cls, versions: VersionHistory, settings: Settings) -> QueryLearner:
-        """Rank and learn once, so that all kernels are compiled before the first request."""
-        learner = cls(0, versions, settings)
-        learner.show(0.0, settings.slots, None)
-        learner.close(0, 0, 0.0)
-        if learner.version.bandit.restrictable:
-            learner.show(0.0, settings.slots, Eligible.everything(learner.version.tree.documents))
-            learner.close(1, 0, 0.0)
-        learner.snapshot()
-        if learner.version.bandit.keeps_records:
-            learner.ranker.forecast(visits=1)
-        return learner
-
     def replay(self, events: Iterable[Event], known: Collection[int] = ()) -> None:
         """Apply events of the log, in their order, without impressions that one of them makes void, or that are known
         to be void.
@@ -434,13 +419,6 @@ class QueryLearner:
                 self._go_on(event.number, event.time, VOIDED)
                 self.noted += 1
         self.arm_visits.clear()  # they were counted when they came
-
-
-def warm_up(served: ServedCollection) -> None:
-    """Rank, learn and borrow once in a collection, so that all kernels are compiled before the first request."""
-    learner = QueryLearner.warm_up(served.versions, served.settings)
-    if served.neighbours is not None:
-        learner.show(0.0, served.settings.slots, None, served.neighbours.warmed_up(learner.ranker.state))
 
 
 def _borrow(ranker: Ranked, granted: GrantedLoan) -> None:
