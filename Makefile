@@ -30,7 +30,7 @@ test-full: venv kernels  ## the rest: kills, both stores, every page in a browse
 test-all: test test-full  ## every check that guards main
 
 kernels: venv        ## kernels that most tests need, compiled once before workers start
-	@$(BIN)/python -m tests.support.kernels
+	@$(BIN)/zoomrank compile
 
 dist: venv           ## what would be published, in dist/, checked
 	rm -rf dist

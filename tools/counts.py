@@ -23,6 +23,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+os.environ["ZOOMRANK_COMPILE"] = "at-once"  # before zoomrank is imported
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "zoomrank"
 RANK = "/v1/collections/shop/rank"

@@ -44,7 +44,7 @@ Scalar = Any  # a number inside a kernel: NumPy's and Python's own mix there
 LOADING, COMPILING = 0.3, 3.0
 WAITING, WAITING_FOR_BULK = 10.0, 1.0
 NEVER = os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}
-AT_ONCE = os.environ.get("ZOOMRANK_COMPILE") == "at-once"
+AT_ONCE = os.environ.get("ZOOMRANK_COMPILE") == "at-once"  # by processes that fill the cache, and by tests
 
 # Pieces of kernels are compiled without reference counting (they never allocate): Numba would otherwise count
 # references to every array of a state on every call, which costs more than most kernels do. Nor do they get a way to be
@@ -180,6 +180,8 @@ class Kernel:
     dispatcher
         Numba's, once something is compiled: it calls the machine code for the types of the arguments, and `choose`
         where there is none.
+    spent
+        Seconds of plain Python, for each combination of classes of arguments.
     """
 
     def __init__(
@@ -190,7 +192,7 @@ class Kernel:
         self._seconds = seconds
         self.dispatcher: Any = None
         self._call: Callable[..., Any] = self._interpret if NEVER else self.choose
-        self._spent: dict[Any, float] = {}  # seconds of plain Python, for each combination of classes of arguments
+        self.spent: dict[Any, float] = {}
         KERNELS.append(self)
 
     def __call__(self, *arguments: Any) -> Any:
@@ -205,12 +207,6 @@ class Kernel:
         """Type by which Numba knows it where another kernel calls it."""
         return _numba().types.Dispatcher(_numba().dispatcher_of(self))
 
-    @property
-    def tiers(self) -> dict[str, int]:
-        """Combinations of types that are compiled, and those of classes that are interpreted."""
-        compiled = len(self.dispatcher.overloads) if self.dispatcher is not None else 0
-        return {"compiled": compiled, "interpreted": max(len(self._spent) - compiled, 0)}
-
     def use(self, dispatcher: Any) -> None:
         """Call machine code from now on, where there is some."""
         self.dispatcher = dispatcher
@@ -222,7 +218,7 @@ class Kernel:
         if self._seconds is not None:
             seconds = max(seconds, self._seconds(*arguments))
         if self.bulk:
-            seconds = max(seconds, self._spent.get(None, 0.0) + _PER_ELEMENT * _elements(arguments))
+            seconds = max(seconds, self.spent.get(None, 0.0) + _PER_ELEMENT * _elements(arguments))
         if seconds > LOADING and _prepare(self, arguments, seconds > (WAITING_FOR_BULK if self.bulk else WAITING)):
             return self.dispatcher(*arguments)
         start = time.perf_counter()
@@ -237,11 +233,22 @@ class Kernel:
     def _account(self, arguments: tuple[Any, ...], seconds: float) -> None:
         """Add up the time spent in plain Python; get machine code beside the program once that pays."""
         kind = None if self.bulk else tuple(map(type, arguments))
-        before = self._spent.get(kind, 0.0)
-        self._spent[kind] = before + seconds
+        before = self.spent.get(kind, 0.0)
+        self.spent[kind] = before + seconds
         passed = [limit for limit in (LOADING, COMPILING) if before <= limit < before + seconds]
         if passed and not self.bulk:
             _prepare_beside(self, arguments, passed[-1] == COMPILING)
+
+
+def tiers() -> dict[str, int]:
+    """Count the kernels in use that are compiled, for whatever types, and those that are only interpreted so far."""
+    found = {"compiled": 0, "interpreted": 0}
+    for kernel in KERNELS:
+        if kernel.dispatcher is not None and kernel.dispatcher.overloads:
+            found["compiled"] += 1
+        elif kernel.spent:
+            found["interpreted"] += 1
+    return found
 
 
 # One thread at a time imports Numba and loads machine code, and none once the program ends: a thread that is in LLVM

@@ -33,7 +33,7 @@ from numba.core import caching, codegen, cpu, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.typing.typeof import typeof
 
-from zoomrank.compiled import GENERICS, PIECE, PIECES, PREPARATIONS, Kernel, without_docstrings
+from zoomrank.compiled import AT_ONCE, GENERICS, PIECE, PIECES, PREPARATIONS, Kernel, without_docstrings
 
 _settings: Any = numba.config  # a module that Numba fills at import
 _introduced: list[Any] = []  # dispatchers of the pieces that Numba knows; it keeps no reference itself
@@ -91,7 +91,7 @@ def fill_cache_beside(kernel: Kernel, arguments: tuple[Any, ...]) -> None:
             input=pickle.dumps((kernel, signature_of(arguments))),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "ZOOMRANK_COMPILE": "at-once"},
             check=False,
         )
 
@@ -101,11 +101,10 @@ def fill_cache() -> None:
     if hasattr(os, "nice"):
         os.nice(10)
     kernel, signature = pickle.load(sys.stdin.buffer)  # noqa: S301  (the parent wrote it)
-    optimize_kernels_only()
     make_ready(kernel, signature, True)
 
 
-def optimize_kernels_only() -> None:
+def _optimize_kernels_only() -> None:
     """Spare the compiler what is in vain: for processes that do nothing but fill the cache.
 
     Numba optimizes every piece and makes it machine code before it becomes a part of a kernel, where both happens once
@@ -154,6 +153,10 @@ def optimize_kernels_only() -> None:
     library.finalize = finalize_kernel
     generator.set_env = set_env_of_kernel
     target.get_executable = get_executable_of_kernel
+
+
+if AT_ONCE:
+    _optimize_kernels_only()
 
 
 class _CompilationNotice(numba.core.event.Listener):

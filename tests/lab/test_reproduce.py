@@ -341,6 +341,6 @@ def test_interruptions_are_not_errors(monkeypatch: pytest.MonkeyPatch, capsys: p
     def stop(_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("zoomrank.cli.demo.run", stop)
+    monkeypatch.setattr("zoomrank.cli.simulate.run_demo", stop)
     assert main(["demo"]) == 130
     assert "stopped" in capsys.readouterr().err

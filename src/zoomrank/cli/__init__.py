@@ -43,7 +43,9 @@ ZOOMRANK = Program(
     "  zoomrank evaluate --help   # what a command does, its options, examples",
     {
         "getting started": {
-            "demo": Command("what a diverse ranking is worth, and how it is learned", "zoomrank.cli.demo"),
+            "demo": Command(
+                "what a diverse ranking is worth, and how it is learned", "zoomrank.cli.simulate", "add_demo"
+            ),
             "demo-service": Command(
                 "a service with simulated visitors, to watch in a browser", "zoomrank.cli.demo_service"
             ),
@@ -57,6 +59,7 @@ ZOOMRANK = Program(
             ),
             "evaluate": Command("compare rankers on judged documents of yours", "zoomrank.cli.evaluate"),
             "serve": Command("a ranking service of your own, behind HTTP", "zoomrank.cli.serve"),
+            "compile": Command("compile learners beforehand", "zoomrank.cli.compile"),
             "import": Command(
                 "let a service learn from the click log of another ranker", "zoomrank.cli.transfer", "add_import"
             ),

@@ -62,6 +62,9 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--cluster", action="store_true", help="serve on a Ray cluster: an existing one, or one started on this machine"
     )
+    parser.add_argument(
+        "--compile", action="store_true", help="compile beforehand what is not compiled yet, instead of meanwhile"
+    )
     add_number(parser, "--replicas", 2, "with --cluster: number of processes (default: 2)")
     parser.add_argument(
         "--address", metavar="ADDRESS", help="with --cluster: address of Ray, if it is not found automatically"
@@ -115,6 +118,10 @@ def run(options: argparse.Namespace) -> None:
     from zoomrank.service.server import make_server
 
     log_to_stderr(options.log)
+    if options.compile:
+        from zoomrank.cli.compile import compile_kernels
+
+        compile_kernels(["service"])
     if options.cluster:
         _run_cluster(options)
         return

@@ -18,12 +18,12 @@ from zoomrank.service.http.access import Access, AllowedOrigins, Keys, LoadMeter
 from zoomrank.service.http.builder import CollectionBuilder
 from zoomrank.service.http.fast_path import App, FastPath, internal_error_response, malformed_response, refusal
 from zoomrank.service.http.metrics import Metrics, Replicas, SingleReplica
+from zoomrank.service.http.routes import refusals
 from zoomrank.service.http.routes.collections import add_changes, add_collections, add_documents
 from zoomrank.service.http.routes.experiments import add_copies, add_experiments
 from zoomrank.service.http.routes.learned import add_learned
 from zoomrank.service.http.routes.operations import add_operations
 from zoomrank.service.http.routes.page_files import add_page_files
-from zoomrank.service.http.routes.parameters import refusals
 from zoomrank.service.http.routes.ranking import add_ranking
 from zoomrank.service.http.routes.transfer import add_export, add_imports
 

@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
 from zoomrank import wire
+from zoomrank.compiled import tiers
 from zoomrank.service.engine import Engine
 from zoomrank.service.http.access import BOUNDS, LoadMeter
 from zoomrank.service.storage.events import by_word
@@ -97,6 +98,16 @@ _OF_EACH = (
 )
 
 
+def _of_kernels() -> Any:
+    """Return how many kernels this process runs in which tier, whatever other replicas do."""
+    kernels = GaugeMetricFamily(
+        "zoomrank_kernels", "Kernels in use by this process, compiled or interpreted.", labels=["tier"]
+    )
+    for tier, number in tiers().items():
+        kernels.add_metric([tier], number)
+    return kernels
+
+
 class Metrics:
     """Collector of all metrics."""
 
@@ -123,6 +134,7 @@ class Metrics:
                 found.add_metric(self._values(replica), words[name])
             yield found
         yield from _of_partitions(replicas, self._replicas.free())
+        yield _of_kernels()
 
     def _labels(self, *names: str) -> list[str]:
         """Return the labels of a per-replica metric; a single service needs no replica label."""

@@ -21,7 +21,7 @@ from zoomrank.service.errors import MalformedError, ServiceError, UnprocessableE
 from zoomrank.service.http import page_data, schema
 from zoomrank.service.http.builder import LINES, ChangePart, CollectionBuilder, changes_in, documents_in, is_lines
 from zoomrank.service.http.fast_path import CHANGES, COLLECTIONS, NEW_DOCUMENTS, validated
-from zoomrank.service.http.routes.parameters import (
+from zoomrank.service.http.routes import (
     ANY_DOCUMENT,
     CollectionName,
     DocumentText,

@@ -15,7 +15,7 @@ from zoomrank.service.errors import MalformedError
 from zoomrank.service.experiments import ArmSpec, result, summary
 from zoomrank.service.http import schema
 from zoomrank.service.http.fast_path import COPIES, COPY_FEEDBACK, COPY_RANK, EXPERIMENTS, PROMOTE, STOP, in_words
-from zoomrank.service.http.routes.parameters import CollectionName, CopyName, refusals
+from zoomrank.service.http.routes import CollectionName, CopyName, refusals
 
 ExperimentName = Annotated[schema.ExperimentName, Path()]
 

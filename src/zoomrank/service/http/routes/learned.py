@@ -14,7 +14,7 @@ from zoomrank.service.http import page_data, schema
 from zoomrank.service.http.access import caller_digest
 from zoomrank.service.http.fast_path import VOID
 from zoomrank.service.http.page_details import LearningCurves
-from zoomrank.service.http.routes.parameters import (
+from zoomrank.service.http.routes import (
     CollectionName,
     CopyParameter,
     Limit,

@@ -12,7 +12,7 @@ from zoomrank.service.engine import Engine
 from zoomrank.service.errors import ServiceError
 from zoomrank.service.http import schema
 from zoomrank.service.http.fast_path import FEEDBACK, FEEDBACK_BATCH, RANK, SEEN, FastRoute
-from zoomrank.service.http.routes.parameters import CollectionName, RequestCaller, refusals
+from zoomrank.service.http.routes import CollectionName, RequestCaller, refusals
 
 _AT_ONCE = 256  # items of a batch between two awaits
 

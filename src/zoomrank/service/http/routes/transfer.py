@@ -18,8 +18,8 @@ from zoomrank.service.export import ExportFilter, ExportSource, Row, json_lines,
 from zoomrank.service.http import schema
 from zoomrank.service.http.builder import CollectionBuilder
 from zoomrank.service.http.fast_path import EXPORT
+from zoomrank.service.http.routes import CollectionName, RequestCaller, refusals
 from zoomrank.service.http.routes.collections import sent
-from zoomrank.service.http.routes.parameters import CollectionName, RequestCaller, refusals
 
 _JSONL, _PARQUET = "application/x-ndjson", "application/vnd.apache.parquet"
 _CONTENT: dict[int | str, dict[str, Any]] = {
