@@ -7,14 +7,10 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 import zoomrank
+from zoomrank import lab, queries, rankers, spaces
 
 PAGE = "reference/index.md"
-HOMES = (
-    zoomrank.rankers,
-    zoomrank.queries,
-    zoomrank.spaces,
-    zoomrank.lab,
-)  # packages that describe names which others only repeat
+HOMES = (rankers, queries, spaces, lab)  # packages that describe names which others only repeat
 _BEGINNING = """# The Python API
 
 Find the page of every public name. `import zoomrank as zr` has the names below; names that are on no page may change
