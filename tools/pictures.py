@@ -20,7 +20,7 @@ VISITS = (300, 3_000, 30_000)
 
 def draw_front() -> None:
     """Draw every document that the first visitors of the tutorial looked at, and their clicks."""
-    known = _tutorial()
+    known = _variables("tutorial.md", 4)  # up to its visitors
     tree, collection = known["collection"].tree, known["collection"]
     looked: list[tuple[int, int]] = []
     clicked: list[tuple[int, int]] = []
@@ -47,11 +47,11 @@ def draw_front() -> None:
         drawing.savefig(FOLDER / "front.png", dpi=160)
 
 
-def _tutorial() -> dict[str, Any]:
-    """Run the code of the tutorial, up to its visitors; return its variables."""
-    blocks = re.findall(r"```python title=\"learn.py\"\n(.*?)```", (DOCS / "tutorial.md").read_text(), flags=re.DOTALL)
+def _variables(page: str, blocks: int) -> dict[str, Any]:
+    """Run the first blocks of code of a page; return their variables."""
+    code = re.findall(r"```python(?: title=\"learn.py\")?\n(.*?)```", (DOCS / page).read_text(), flags=re.DOTALL)
     known: dict[str, Any] = {}
-    exec("".join(blocks[:4]), known)  # noqa: S102
+    exec("".join(code[:blocks]), known)  # noqa: S102
     return known
 
 
@@ -136,8 +136,67 @@ def _icicle(ranker: zr.Ranked, axes: mpl.axes.Axes) -> tuple[int, PolyCollection
     return used, drawn
 
 
+def draw_walk() -> None:
+    """Draw what the top slot of the worked example knows about every subtree, and its walk."""
+    known = _variables("explanation/how-zoomrank-decides.md", 1)
+    tree, ranker = known["tree"], known["ranker"]
+    state, shape = ranker.state, tree.shape
+    chosen = tree.documents.position(ranker.rank().documents[0])
+    with mpl.rc_context(STYLE):
+        drawing = Figure(figsize=(7.2, 4.0), layout="constrained")
+        axes = drawing.subplots()
+        for entry in range(int(state.filled[0])):
+            node, up = int(state.node[entry]), int(shape.parent[state.node[entry]])
+            first, end = shape.first_document[[node, up]].astype(int), shape.end_document[[node, up]].astype(int)
+            (row, row_above), depth = (first + end - 1) / 2, tree.name(node).count(" > ") + (node > 0)
+            on_walk = first[0] <= chosen < end[0]
+            colour, rank = ("#D55E00", 2) if on_walk else ("#555555", 1)
+            if node:
+                line = [depth - 0.6, depth - 0.25, depth - 0.25, depth], [row_above, row_above, row, row]
+                axes.plot(*line, color=colour, linewidth=1.8 if on_walk else 0.8, zorder=rank)
+            name = tree.name(node).rpartition(" > ")[2] if node else "all books"
+            says = (
+                f"{name}: {state.gains[entry]} of {state.total[entry]}\n"
+                f"record {max(state.record[entry, 0], 0):.2f}, bound {state.bound[entry, 0]:.2f}"
+            )
+            box = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": colour}
+            axes.text(depth, row, says, va="center", fontsize=7.5, bbox=box, zorder=3)
+        axes.set(xlim=(-0.05, 2.6), ylim=(len(tree) - 0.4, -0.6))
+        axes.axis("off")
+        drawing.savefig(FOLDER / "decides-walk.png", dpi=130)
+
+
+def draw_second_slot() -> None:
+    """Draw what each document of the worked example is expected to earn at the top, and below the one shown there."""
+    known = _variables("explanation/how-zoomrank-decides.md", 1)
+    tree, ranker = known["tree"], known["ranker"]
+    top, second = ranker.explain(ranker.rank())
+    books = [book for book in tree.documents if book != top.document]
+    state, leaves = ranker.state, [tree.leaf(book) for book in books]
+    record = {int(node): value for node, value in zip(state.node, state.record[:, 0], strict=True)}
+    alone = [max(record[leaf], 0) for leaf in leaves]
+    below = [ranker.explain(ranker.rank(eligible=[top.document, book]))[1].estimate for book in books]
+    with mpl.rc_context(STYLE):
+        drawing = Figure(figsize=(6.4, 2.9), layout="constrained")
+        axes = drawing.subplots()
+        rows = range(len(books))
+        axes.hlines(rows, below, alone, color="#C8C8C8", linewidth=2)
+        axes.scatter(alone, rows, s=70, color="#C8C8C8", label="at the top", zorder=3)
+        axes.scatter(below, rows, s=26, color="#D55E00", label=f"below {top.document}", zorder=4)
+        place = books.index(second.document)
+        axes.scatter([second.index], [place], s=70, marker="|", color="#0072B2", label="bound of the book shown")
+        axes.set_yticks(rows, [tree.name(leaf).replace(" > ", ": ") for leaf in leaves])
+        axes.set(
+            xlabel="expected clicks per visitor who looks at it", xlim=(-0.02, 0.72), ylim=(len(books) - 0.5, -0.5)
+        )
+        axes.legend(loc="center right")
+        drawing.savefig(FOLDER / "decides-second-slot.png", dpi=130)
+
+
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     draw_front()
     draw_bounds()
     draw_zoom()
+    draw_walk()
+    draw_second_slot()
