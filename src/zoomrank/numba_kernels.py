@@ -48,12 +48,13 @@ def make_ready(kernel: Kernel, signature: tuple[Any, ...], compile_it: bool) -> 
     """Load the machine code of a kernel for these types, or else compile it if asked to. Return whether it is there."""
     with global_compiler_lock:
         dispatcher = dispatcher_of(kernel)
-        ready = signature in dispatcher.overloads or compile_it or dispatcher._cache.has(signature)
-        if ready:
+        there = signature in dispatcher.overloads or dispatcher._cache.has(signature)
+        if there or compile_it:
             dispatcher._compilation_chain_init_hook()
-            dispatcher.compile(signature)  # looks into the cache
+            with contextlib.nullcontext() if there else dispatcher._cache.compiling(signature):
+                dispatcher.compile(signature)  # looks into the cache
             kernel.use(dispatcher)
-        return bool(ready)
+        return bool(there or compile_it)
 
 
 def dispatcher_of(kernel: Kernel) -> Any:
@@ -209,10 +210,25 @@ class _KernelCache(caching._Cache):
         """Return whether there is machine code for these types; another process may make it later."""
         if signature in self._absent:
             return False
-        found = self._file(signature, self._kernel.dispatcher.targetctx.codegen())[0].is_dir()
+        folder, _ = self._file(signature, self._kernel.dispatcher.targetctx.codegen())
+        found = (folder / f"{self._kernel.__qualname__}.nbi").exists()
         if not found:
             self._absent.add(signature)
         return found
+
+    @contextlib.contextmanager
+    def compiling(self, signature: Any) -> Iterator[None]:
+        """Let one process at a time compile for these types: when the others go on, the cache has it."""
+        folder, _ = self._file(signature, self._kernel.dispatcher.targetctx.codegen())
+        with contextlib.ExitStack() as stack:
+            with contextlib.suppress(OSError, ImportError):  # a cache that cannot be written to; Windows
+                import fcntl
+
+                folder.mkdir(parents=True, exist_ok=True)
+                descriptor = os.open(folder, os.O_RDONLY)
+                stack.callback(os.close, descriptor)
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         context.refresh()
