@@ -1,5 +1,6 @@
 """`python -m research`: studies, the simulated year, and benchmarks."""
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -25,6 +26,7 @@ RESEARCH = cli.Program(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
+    os.environ.setdefault("ZOOMRANK_COMPILE", "at-once")  # much work, and nothing that is timed is to be interpreted
     return cli.main(arguments, RESEARCH)
 
 

@@ -1,6 +1,7 @@
 """Tiers: a kernel that is interpreted first and compiled later makes the same choices, with the same state."""
 
 import contextlib
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -115,6 +116,62 @@ def test_a_tier_may_change_at_any_moment(
     folder = tmp_path_factory.mktemp("switched")
     before, after = (live(name, one, folder, VISITS, seed) for one in (always("compiled"), switched(visits)))
     assert before == after
+
+
+BESIDE = """
+import time
+from zoomrank import compiled
+compiled.LOADING = compiled.COMPILING = 0.0  # it pays from the first call on
+import zoomrank as zr
+users = zr.users.two_peaks(zr.DocumentTree.exponential(depth=5, branching=2), seed=1)
+before = users.clicks([0, 9, 17], 40, seed=3).tolist()
+kernel = next(kernel for kernel in compiled.KERNELS if kernel.name == "first_clicks")
+assert kernel.dispatcher is None or not kernel.dispatcher.overloads
+end = time.monotonic() + 300
+while compiled.tiers()["compiled"] == 0 and time.monotonic() < end:
+    time.sleep(0.01)
+print(users.clicks([0, 9, 17], 40, seed=3).tolist() == before, compiled.tiers())
+"""
+
+
+@pytest.mark.full
+def test_a_kernel_is_compiled_beside_the_program_and_then_used(tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    shown = subprocess.run(  # noqa: S603
+        [sys.executable, "-W", "error", "-c", BESIDE], env=environment, capture_output=True, text=True, check=True
+    )
+    assert shown.stdout.startswith("True {'compiled': 1")
+    assert shown.stderr == ""
+    assert list((tmp_path / "zoomrank-kernels").glob("*/first_clicks*.nbi"))
+
+
+ENDS_SOON = """
+from zoomrank import compiled
+compiled.LOADING = compiled.COMPILING = 0.0
+import zoomrank as zr
+ranker = zr.ZoomRank(zr.DocumentTree.exponential(depth=5), slots=2, seed=1)
+ranker.learn(ranker.rank(), click=0)
+print("done")
+"""
+
+
+def test_a_program_may_end_while_a_kernel_is_prepared() -> None:
+    shown = subprocess.run([sys.executable, "-c", ENDS_SOON], capture_output=True, text=True, check=True)  # noqa: S603
+    assert (shown.stdout, shown.stderr) == ("done\n", "")
+
+
+def test_work_that_is_known_to_be_much_waits_for_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few visitors are interpreted, many are not."""
+    asked = []
+    monkeypatch.setattr("zoomrank.compiled._prepare", lambda kernel, _, compile_it: asked.append(compile_it))
+    users = zr.users.two_peaks(TREE, seed=1)
+    kernel = next(kernel for kernel in KERNELS if kernel.name == "first_clicks")
+    monkeypatch.setattr(kernel, "_call", kernel.choose)
+    users.clicks([1, 2], 10, seed=1)
+    assert asked == []
+    with expecting(1_000.0):
+        users.clicks([1, 2], 10, seed=1)
+    assert asked == [True]
 
 
 FIRST_VISIT = """

@@ -1,10 +1,7 @@
-"""Learners against the floor: visits per second, growth, memory, calls from Python, and compile time."""
+"""Learners against the floor: visits per second, growth, memory, and calls from Python."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -145,45 +142,3 @@ def eligible() -> Iterator[Row]:
 
         ratio = seconds(restricted) / plain
         yield Row(f"ranking {share:.0%} of 32,768 documents against all of them", f"{ratio:.1f} × the time")
-
-
-FIRST = """
-import time
-start = time.perf_counter()
-import zoomrank as zr
-ranker = zr.ZoomRank(zr.DocumentTree.exponential(), slots=5, seed=1)
-ranker.learn(ranker.rank(), None)
-print(time.perf_counter() - start)
-"""
-EVERYTHING = """
-import time
-start = time.perf_counter()
-import zoomrank as zr
-from zoomrank.rankers.registry import RANKERS
-tree = zr.DocumentTree.exponential(depth=6)
-users = zr.users.two_peaks(tree, seed=1)
-for kind in RANKERS.values():
-    ranker = kind(tree, slots=3, **{"horizon": 100} if kind.bandit_kind.needs_horizon else {})
-    ranker.learn(ranker.rank(), 1)
-    zr.simulate(ranker, users, 10, seed=1)
-users.greedy(3)
-print(time.perf_counter() - start)
-"""
-
-
-def compilation() -> Iterator[Row]:
-    """Measure with empty caches, and with a warm one."""
-    with tempfile.TemporaryDirectory() as plain, tempfile.TemporaryDirectory() as full:
-        for script, folder, what, aim in (
-            (FIRST, plain, "import, first ranking and first answer on an empty cache", "6 s"),
-            (FIRST, plain, "the same on a warm cache", "2 s"),
-            (EVERYTHING, full, "compiling every learner on an empty cache", "60 s"),
-        ):
-            done = subprocess.run(  # noqa: S603
-                [sys.executable, "-c", script],
-                env={**os.environ, "NUMBA_CACHE_DIR": folder},
-                capture_output=True,
-                text=True,
-                check=True,
-            )
-            yield Row(what, f"{float(done.stdout):.1f} s", aim)

@@ -29,7 +29,7 @@ SECTIONS = {  # by name, the module that measures each; the function is named li
     "documents": "ground",
     "queries": "queries",
     "answers": "feedback",
-    "compilation": "learners",
+    "start": "start",
     "others": "others",
     "service": "service",
 }
