@@ -215,8 +215,6 @@ class KnowsPropensities(Protocol):
 class TargetRanker(Target):
     """A ranker in its current state, for all queries, or a ranker for each query; it does not learn meanwhile.
 
-    It is always asked about whole rankings, since its choice for a lower slot may swap places with one above.
-
     Parameters
     ----------
     log : ImpressionLog

@@ -40,8 +40,7 @@ class SlotExplanation:
         Best record of any document in the slot, under the cap; None if there is none, and for rankers that keep no
         records.
     trial : bool or None
-        True if the document is shown for its bound, not for its record; None for rankers that keep no records. A
-        document that was swapped with one above is on trial there.
+        True if the document is shown for its bound, not for its record; None for rankers that keep no records.
 
     Examples
     --------

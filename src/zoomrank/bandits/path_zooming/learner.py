@@ -16,7 +16,7 @@ Why it needs so few visits:
 5. *The correlation rule* of RankCorrZoom, unchanged, for records and bounds alike.
 6. *Children take after their parents.* A subtree starts with `prior` pseudo-visits at the click rate of its parent. So
    an unseen child is tried early below a good parent, late below a poor one.
-7. *Nothing is locked out for ever.* c is `confidence · (1 + g · neglect)`. The neglect of a subtree is `log(2sN / n)`,
+7. *What looks poor is tried again.* c is `confidence · (1 + g · neglect)`. The neglect of a subtree is `log(2sN / n)`,
    with N the visits of its parent and s its share of the parent's documents; so a subtree that looks poor by bad luck
    is tried again as its siblings are visited more and more. Neglect beyond `log 4` (less than half of the fair share)
    is passed down to all subtrees within it. g is `growth` times `v / (v + 300)`, with v the visits of the slot: at
