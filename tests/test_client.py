@@ -20,7 +20,7 @@ import pytest
 from tests.support.serving import serving
 from zoomrank.cli import main
 from zoomrank.cli import sample_library as sample
-from zoomrank.client import Client, ClientError
+from zoomrank.client import Client, ClientError, ShownRanking
 from zoomrank.documents import Collection, Document
 from zoomrank.errors import ParameterError
 from zoomrank.service.http.access import Keys
@@ -147,6 +147,27 @@ def test_responses_that_get_lost_leave_one_impression(client: Client, address: s
         again = [far.rank("lossy", "owl", once="mine").impression for _ in range(2)]
         assert again[0] == again[1] != shown.impression
     assert client.query("lossy", "owl")["impressions"] == 2
+
+
+def test_several_rankings_are_one_request(client: Client) -> None:
+    client.create_collection("several", OWLS, {"slots": 2})
+    place: dict[str, Any] = {"eligible": iter(["barn", "pike"]), "slots": 1, "propensities": True}
+    requests = ["Barn  owl", {"query": "owl", **place}, {"query": "owl", "eligible": ["none"]}, {"query": "refuse"}]
+    told = client.rank_batch("several", requests, once="mine")
+    requests[1] = {"query": "owl", **place, "eligible": ("barn", "pike")}
+    again = client.rank_batch("several", requests, once="mine")
+    assert again[:2] + again[3:] == told[:2] + told[3:]
+    first, second, refused, last = told
+    assert isinstance(first, ShownRanking)
+    assert isinstance(second, ShownRanking)
+    assert isinstance(refused, ClientError)
+    assert isinstance(last, ShownRanking)
+    assert [one.query for one in (first, second, last)] == ["barn owl", "owl", "refuse"]
+    assert (set(second.ids) < {"barn", "pike"}, second.propensities) == (True, [0.5])
+    assert (refused.status, refused.code) == (200, "unusable")
+    assert client.feedback(first, first.ids[0]) == "learned"
+    assert refusal(lambda: client.rank_batch("several", [{"query": "owl", "slot": 1}])) == (422, "malformed")
+    assert client.query("several", "owl")["impressions"] == 1
 
 
 def test_what_was_shown_is_seen_and_taken_back(client: Client) -> None:

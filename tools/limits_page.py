@@ -18,7 +18,7 @@ from zoomrank.service.http.access import SHORTEST_KEY, SMALL_BODY
 from zoomrank.service.http.app import LARGEST_BODY
 from zoomrank.service.http.listener import TIME_LIMITS
 from zoomrank.service.idempotency import KEPT_FOR, MOST_KEPT
-from zoomrank.wire import LARGEST_BATCH
+from zoomrank.wire import LARGEST_BATCH, MOST_RANKINGS
 
 PAGE = "reference/limits.md"
 _MEGABYTE = 2**20
@@ -35,6 +35,7 @@ Look up how large, long or slow a request may be.
 | document ids | all texts of up to 1,000 letters, or all whole numbers |
 | `eligible`, `excluded` | {MOST_NAMED:,} ids each; as many documents as slots must be left, unless `fewer` is true |
 | request to rank, or feedback | {SMALL_BODY // _MEGABYTE} MB, complete within {TIME_LIMITS.small_body:.0f} seconds |
+| rankings of one batch | {MOST_RANKINGS} |
 | feedback of one batch | {LARGEST_BATCH:,} |
 | new collection | {LARGEST_BODY // _MEGABYTE} MB (`--largest-body`), as JSON a million documents |
 | pause in a body | {TIME_LIMITS.pause:.0f} seconds |

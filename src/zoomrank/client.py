@@ -491,22 +491,41 @@ class Client:
         >>> client.rank("birds", "owls", slots=1).ids  # doctest: +SKIP
         ['barn']
         """
-        body = {
-            "query": query,
-            "slots": slots,
-            "eligible": _listed(eligible),
-            "excluded": _listed(excluded),
-            "order": _listed(order),
-            "about": about if isinstance(about, str) or about is None else [_plain_value(one) for one in about],
-            "unknown": None if unknown == "refuse" else unknown,
-            "fewer": fewer or None,
-            "visitor": visitor,
-            "propensities": propensities or None,
-        }
+        options = {"slots": slots, "eligible": eligible, "excluded": excluded, "order": order, "about": about}
+        unknown_ids = None if unknown == "refuse" else unknown
+        more = {"unknown": unknown_ids, "fewer": fewer, "visitor": visitor, "propensities": propensities}
         headers = {"Idempotency-Key": once or secrets.token_hex(16)}
-        shown: wire.RankResponse = self._send("POST", _path(wire.RANK, collection), json=_given(body), headers=headers)
-        documents = [Document(**document) for document in shown["documents"]]
-        return ShownRanking(shown["impression"] or "", shown["query"], documents, shown.get("propensities"))
+        body = _ranking_request({"query": query, **options, **more})
+        return _shown(self._send("POST", _path(wire.RANK, collection), json=body, headers=headers))
+
+    def rank_batch(
+        self, collection: str, requests: Iterable[str | Mapping[str, Any]], once: str | None = None
+    ) -> list[ShownRanking | ClientError]:
+        """Request up to 100 rankings at once: those of a page with several lists, or of several visitors.
+
+        Parameters
+        ----------
+        collection
+            Name of the collection.
+        requests
+            Queries, or mappings with a `query` and options of `rank`: each is answered as if it were requested alone.
+        once
+            Idempotency key of the whole batch, as in `rank`.
+
+        Returns
+        -------
+        list of ShownRanking or ClientError
+            The rankings in the order of the requests. An error that concerns one request is in the place of its
+            ranking, with the status 200 of the whole response; its code says which it is.
+
+        Examples
+        --------
+        >>> owls, cranes = client.rank_batch("birds", ["owls", {"query": "cranes", "slots": 1}])  # doctest: +SKIP
+        """
+        body = {"requests": [_ranking_request({"query": one} if isinstance(one, str) else one) for one in requests]}
+        headers = {"Idempotency-Key": once or secrets.token_hex(16)}
+        results = self._send("POST", _path(wire.RANK_BATCH, collection), json=body, headers=headers)["results"]
+        return [ClientError(200, one["error"], one["message"]) if "error" in one else _shown(one) for one in results]
 
     def feedback(
         self,
@@ -1031,8 +1050,19 @@ def _report(impression: ShownRanking | str, clicked: Id | Iterable[Id] | Ellipsi
     return {"impression": _name(impression), **said}
 
 
-def _listed(ids: Iterable[Id] | None) -> list[Id] | None:
-    return None if ids is None else list(ids)
+def _ranking_request(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body of a request for a ranking; defaults are left out."""
+    body = {name: value for name, value in options.items() if value is not None and value is not False}
+    for name in {"eligible", "excluded", "order"} & body.keys():
+        body[name] = list(body[name])
+    if not isinstance(body.get("about", ""), str):
+        body["about"] = [_plain_value(one) for one in body["about"]]
+    return body
+
+
+def _shown(ranked: wire.RankResponse) -> ShownRanking:
+    documents = [Document(**document) for document in ranked["documents"]]
+    return ShownRanking(ranked["impression"] or "", ranked["query"], documents, ranked.get("propensities"))
 
 
 def _one_or_more(named: Id | Iterable[Id] | None) -> Id | list[Id] | None:

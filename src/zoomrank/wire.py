@@ -13,6 +13,7 @@ from typing_extensions import NotRequired, TypedDict  # typing's, before Python 
 COLLECTIONS = "/v1/collections"
 COLLECTION = "/v1/collections/{name}"
 RANK = "/v1/collections/{name}/rank"
+RANK_BATCH = "/v1/collections/{name}/rank/batch"
 DOCUMENTS = "/v1/collections/{name}/documents"
 DOCUMENT = "/v1/collections/{name}/documents/{document}"
 CHANGES = "/v1/collections/{name}/changes"
@@ -42,6 +43,7 @@ ROLE = "/v1/role"
 REPLICAS = "/v1/replicas"
 
 LARGEST_BATCH = 10_000  # most reports in one request
+MOST_RANKINGS = 100  # in one request
 
 Id = int | str  # a document id, as JSON can represent it
 
@@ -72,6 +74,23 @@ class RankResponse(TypedDict):
     query: str
     documents: list[ShownDocument]
     propensities: NotRequired[list[float | None]]
+
+
+class RankResult(TypedDict, total=False):
+    """Result of one request of a batch: a ranking, or an error and a message."""
+
+    impression: str | None
+    query: str
+    documents: list[ShownDocument]
+    propensities: list[float | None]
+    error: str
+    message: str
+
+
+class RankBatchResponse(TypedDict):
+    """Result of each request, in the order of the requests."""
+
+    results: list[RankResult]
 
 
 class FeedbackResponse(TypedDict):

@@ -18,6 +18,7 @@ from zoomrank.service.server import is_loopback, make_server
 SECRETS = {role: f"{role}-{'x' * 20}" for role in ROLES}
 REQUESTS = {  # what needs which role
     ("POST", "/v1/collections/shop/rank"): "rank",
+    ("POST", "/v1/collections/shop/rank/batch"): "rank",
     ("POST", "/v1/feedback"): "feedback",
     ("POST", "/v1/feedback/batch"): "feedback",
     ("POST", "/v1/seen"): "feedback",
@@ -144,6 +145,7 @@ async def test_bodies_have_a_limit(sqlite: Place) -> None:
             ("POST", "/v1/feedback", SMALL_BODY),
             ("POST", "/v1/feedback/batch", SMALL_BODY),
             ("POST", "/v1/collections/shop/rank", SMALL_BODY),
+            ("POST", "/v1/collections/shop/rank/batch", SMALL_BODY),
             ("POST", "/v1/collections", 2**23),
             ("PUT", "/v1/collections/new", 2**23),
         ):

@@ -6,7 +6,16 @@ import pytest
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from zoomrank.service.http.fast_path import FEEDBACK, FEEDBACK_BATCH, RANK, SEEN, FastRoute, RouteRule, refusal
+from zoomrank.service.http.fast_path import (
+    FEEDBACK,
+    FEEDBACK_BATCH,
+    RANK,
+    RANK_BATCH,
+    SEEN,
+    FastRoute,
+    RouteRule,
+    refusal,
+)
 
 
 async def _nothing(asked: Any) -> Any:
@@ -34,6 +43,9 @@ def _understood(route: FastRoute, body: bytes, content: Any) -> Any:
         (RANK, b'{"query": "owl", "eligible": [1.5, null, true]}'),
         (RANK, b"[]"),
         (RANK, b"null"),
+        (RANK_BATCH, b'{"requests": [{"query": "owl"}, {"query": "owl", "about": [1, 2.5], "order": ["a", 1]}]}'),
+        (RANK_BATCH, b'{"requests": [{"query": "owl"}, {"query": 1, "slots": "2"}]}'),
+        (RANK_BATCH, b'{"requests": []}'),
         (FEEDBACK, b'{"impression": "1", "clicked": ["a"], "looked_at": 1}'),
         (FEEDBACK, b'{"impression": "1", "clicked": null}'),
         (FEEDBACK, b'{"impression": "1", "clicked": {}}'),

@@ -327,3 +327,54 @@ async def test_who_hangs_up_and_asks_again_hears_of_the_same_impression(on_postg
             await asking
         await a.engine.rank(docs, "owl", caller=once)
     _verified(on_postgres, 2)
+
+
+BATCH = f"{RANK}/batch"
+
+
+async def test_each_ranking_of_a_batch_is_made_by_the_owner_of_its_query(on_postgres: Place) -> None:
+    async with company(on_postgres, "a", "b") as together:
+        a, b = together.members.values()
+        await _made(a)
+        asked, key = {"requests": [{"query": query} for query in QUERIES]}, {"Idempotency-Key": "once"}
+        passed = together.passed
+        first = (await _posted(a, BATCH, asked, **key))["results"]
+        assert together.passed == passed + 1  # one part to the other replica, and no word to others afterwards
+        assert [one["query"] for one in first] == QUERIES
+        assert (await _posted(b, BATCH, asked, **key))["results"] == first
+        for one in first:
+            await _posted(b, FEEDBACK, {"impression": one["impression"], "clicked": None})
+        said = await a.client.post(BATCH, json={"requests": [*asked["requests"], {"query": "owl", "slots": 0}]})
+        assert (said.status_code, said.json()["message"][:18]) == (422, "requests.24.slots:")
+        said = await b.client.post("/v1/collections/none/rank/batch", json=asked)
+        assert said.status_code == 404
+        wrong = await _posted(b, BATCH, {"requests": [{"query": "owl", "slots": 9}, {"query": "pike"}]})
+        assert [one.get("error") for one in wrong["results"]] == ["unusable", None]
+    _verified(on_postgres, 25)
+
+
+async def test_a_batch_follows_partitions_that_have_just_moved(on_postgres: Place) -> None:
+    """Where a replica knows late of the owner, only what was refused is asked for again."""
+    async with company(on_postgres, "a", "b") as together:
+        a, b = together.members.values()
+        await _made(a)
+        owners = a.ownership.members.owners
+        stale = a.ownership.members._replace(owners=dict.fromkeys(owners, b.ownership.number))
+        a.ownership.renew(stale, time.monotonic())
+        said = await _posted(a, BATCH, {"requests": [{"query": query} for query in QUERIES]})
+        assert all(one.get("impression") for one in said["results"])
+    _verified(on_postgres, len(QUERIES))
+
+
+@pytest.mark.full
+async def test_a_batch_waits_for_the_next_owner(on_postgres: Place) -> None:
+    async with company(on_postgres, "a", "b") as together:
+        a, b = together.members.values()
+        await _made(a)
+        asked, key = {"requests": [{"query": query} for query in QUERIES]}, {"Idempotency-Key": "once"}
+        first = await _posted(b, BATCH, asked, **key)
+        await b.crash()
+        del together.members["b"]
+        assert await _posted(a, BATCH, asked, **key) == first
+        await together.settled()
+    _verified(on_postgres, len(QUERIES))

@@ -15,6 +15,7 @@ from tests.support.services import Place
 
 PATHS = [
     ("POST", "/v1/collections/{name}/rank"),
+    ("POST", "/v1/collections/{name}/rank/batch"),
     ("POST", "/v1/feedback"),
     ("POST", "/v1/feedback/batch"),
     ("POST", "/v1/seen"),
@@ -129,7 +130,7 @@ def test_other_methods_are_not_allowed(document: Any, address: str) -> None:
 
 def test_what_is_no_json_is_refused(address: str) -> None:
     """No other page can make a browser send JSON here."""
-    ranking = ("/v1/collections/shop/rank", "/v1/feedback", "/v1/feedback/batch")
+    ranking = (*("/v1/collections/shop/rank" + batch for batch in ("", "/batch")), "/v1/feedback", "/v1/feedback/batch")
     for path in ("/v1/collections", *ranking, "/v1/collections/shop/copies", "/v1/copies/1f/rank", *MORE_JSON):
         for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""):
             refused = requests.post(address + path, data=b"{}", headers={"Content-Type": kind}, timeout=60)

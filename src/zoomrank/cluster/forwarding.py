@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qs
 
+from pydantic import ValidationError
 from pydantic_core import from_json
 
 from zoomrank import wire
@@ -30,6 +31,7 @@ from zoomrank.cluster.replica_sync import ReplicaSync
 from zoomrank.service.copies import partition_of_copy
 from zoomrank.service.engine import Engine
 from zoomrank.service.errors import NotFoundError, NotOwnerError, ServiceError, StorageError, UnprocessableError
+from zoomrank.service.http import schema
 from zoomrank.service.http.fast_path import (
     BODY,
     CALLER,
@@ -39,6 +41,7 @@ from zoomrank.service.http.fast_path import (
     FEEDBACK,
     FEEDBACK_BATCH,
     RANK,
+    RANK_BATCH,
     SEEN,
     VOID,
     App,
@@ -56,7 +59,7 @@ _GIVE_UP_AFTER = 8.0  # seconds
 _ANSWER_WITHIN = 2.0  # seconds, after which it is checked whether the other replica is still there
 _PAUSE = 0.05  # seconds
 _ELSEWHERE = NotOwnerError.status
-_RETRIED = (NotOwnerError.code, StorageError.code)  # errors of reports that another replica may take
+_RETRIED = (NotOwnerError.code, StorageError.code)  # errors of items of a batch that another replica may take
 _QUERY_PATHS = [RouteRule(path).pattern for path in (wire.QUERY, wire.CURVE, wire.TREE)]
 _CLICKS, _VOID = RouteRule(wire.CLICKS).pattern, VOID.pattern
 
@@ -109,7 +112,7 @@ class Forwarding:
 
     async def respond_here(self, request: ForwardedRequest) -> ForwardedResponse:
         """Respond to a request that another replica has forwarded; `NotOwnerError.status` if this is not the owner."""
-        if request.path == FEEDBACK_BATCH.path:  # each report is refused by itself
+        if _is_batch(request):  # each item is refused by itself
             return await self._here(request)
         if request.path == CATCH_UP:
             await self._sync.catch_up()
@@ -152,7 +155,7 @@ class Forwarding:
     # Responding.
 
     async def _respond(self, request: ForwardedRequest) -> ForwardedResponse:
-        if request.path == FEEDBACK_BATCH.path:
+        if _is_batch(request):
             return await self._ask_owners(request)
         if _CLICKS.fullmatch(request.path):
             raise UnprocessableError(
@@ -174,7 +177,7 @@ class Forwarding:
             if time.monotonic() > until:
                 raise StorageError("No replica owns this at the moment: try again.")
             await asyncio.sleep(_PAUSE)
-            if request.path != FEEDBACK_BATCH.path:
+            if not _is_batch(request):
                 if partition == COORDINATOR:  # it may be about a collection that another replica has just made
                     await self._sync.catch_up()
                 partition = self._partition(request) or COORDINATOR
@@ -209,7 +212,7 @@ class Forwarding:
     async def _done_here(self, request: ForwardedRequest) -> ForwardedResponse:
         """Respond as the owner; all other replicas know of a change before the client does."""
         response = await self._here(request)
-        if response.status < 300 and self._is_control(request):
+        if response.status < 300 and self._is_control(request) and not _is_batch(request):
             await self._ownership.wait_for_replicas()
         return response
 
@@ -249,18 +252,17 @@ class Forwarding:
         return ForwardedResponse(status, headers, b"".join(parts))
 
     async def _ask_owners(self, request: ForwardedRequest) -> ForwardedResponse:
-        """Send each report of a batch to the owner of its impression; results are in the order of the reports."""
-        reports = _object(request).get("feedback")
-        if not isinstance(reports, list):
+        """Send each item of a batch to the owner of its impression or query; results are in the order of the items."""
+        field = "feedback" if request.path == FEEDBACK_BATCH.path else "requests"
+        items = _object(request).get(field)
+        if not isinstance(items, list) or (field == "requests" and not _is_valid(request)):
             return await self._here(request)
-        whose: dict[int, list[int]] = defaultdict(list)  # positions of the reports of each partition
-        for place, report in enumerate(reports):
-            whose[_of_report(report) or COORDINATOR].append(place)
-        results: list[Any] = [None] * len(reports)
+        results: list[Any] = [None] * len(items)
+        retried = _RETRIED if request.is_safe_to_retry else _RETRIED[:1]  # where surely nothing was done
 
-        async def some(partitions: Sequence[int]) -> ForwardedResponse | None:
+        async def some(partitions: Sequence[int], whose: Mapping[int, list[int]]) -> ForwardedResponse | None:
             places = sorted(place for partition in partitions for place in whose[partition])
-            part = request.with_content({"feedback": [reports[place] for place in places]})
+            part = request.with_content({field: [items[place] for place in places]})
             response = await self._ask_owner(partitions[0], part)
             if response.status != 200:
                 return response
@@ -268,18 +270,25 @@ class Forwarding:
                 results[place] = result
             return None
 
-        groups = self._by_replica(whose)
-        until = time.monotonic() + _GIVE_UP_AFTER
-        while groups:
-            failed = [one for one in await asyncio.gather(*map(some, groups)) if one is not None]
-            if failed:
-                return failed[0]
-            again = {place for place, result in enumerate(results) if result.get("error") in _RETRIED}
-            groups = [[partition] for partition, places in whose.items() if again & {*places}]
-            if groups and time.monotonic() > until:
-                break
-            await asyncio.sleep(_PAUSE if groups else 0)
-        return _json({"results": results})
+        left, until = [*range(len(items))], time.monotonic() + _GIVE_UP_AFTER
+        while True:
+            whose: dict[int, list[int]] = defaultdict(list)  # positions of the items of each partition
+            for place in left:
+                whose[self._partition_in_batch(request, items[place]) or COORDINATOR].append(place)
+            asked = await asyncio.gather(*(some(partitions, whose) for partitions in self._by_replica(whose)))
+            failed = next((response for response in asked if response is not None), None)
+            if failed is not None:
+                return failed
+            left = [place for place in left if results[place].get("error") in retried]
+            if not left or time.monotonic() > until:
+                return _json({"results": results})
+            await asyncio.sleep(_PAUSE)
+            await self._sync.catch_up()  # it may be about a collection that another replica has just made
+
+    def _partition_in_batch(self, request: ForwardedRequest, item: Any) -> int | None:
+        """Return the partition of an item of a batch."""
+        found = RANK_BATCH.pattern.fullmatch(request.path)
+        return _of_report(item) if found is None else self._of_query(found["name"], item["query"])
 
     def _by_replica(self, partitions: Iterable[int]) -> list[list[int]]:
         """Group partitions by their owner."""
@@ -334,6 +343,20 @@ def _of_report(report: Any) -> int | None:
 
 def _of_copy(names: Mapping[str, str], _: ForwardedRequest) -> int | None:
     return partition_of_copy(names["copy"])
+
+
+def _is_batch(request: ForwardedRequest) -> bool:
+    """Return whether the items of a request may have several owners."""
+    return request.path == FEEDBACK_BATCH.path or RANK_BATCH.pattern.fullmatch(request.path) is not None
+
+
+def _is_valid(request: ForwardedRequest) -> bool:
+    """Return whether all items of a batch of rankings are well formed, so that all or none of its parts are served."""
+    try:
+        schema.RankBatchRequest.model_validate(request.content)
+    except ValidationError:
+        return False
+    return True
 
 
 def _is_retried(request: ForwardedRequest, response: ForwardedResponse) -> bool:

@@ -43,7 +43,7 @@ from zoomrank.service.storage.events import (
     known_propensities,
     unpack,
 )
-from zoomrank.service.storage.ownership import Ownership, OwnsEverything, partition_in
+from zoomrank.service.storage.ownership import Ownership, OwnsEverything, partition_in, partition_of
 from zoomrank.service.storage.store import EngineContext, Store
 from zoomrank.spaces import DocumentId
 from zoomrank.types import Array
@@ -158,6 +158,7 @@ class Engine:
 
         async def show() -> Event:
             nonlocal described
+            self.ownership.check(partition_of(served.home.id, query))  # before the visitor counts
             met = await self.experiments.assign(served, options.visitor, options.order is not None)
             event, described = await self._show(met, query, options, request, caller)
             return event
@@ -186,6 +187,8 @@ class Engine:
         if version is not served.version:  # documents were changed meanwhile
             version = served.version
             resolved = _resolved(options, version, served.settings)
+        if self.experiments.has_counted(met):
+            met = Assignment(served)
         time = round(self.now(), 3)
         self.learner_events.move_to_newest(served, learner, time)
         loan = self.next_loan(served, learner)

@@ -189,6 +189,10 @@ class ExperimentRegistry:
             self._learner_events.counted[experiment].discard(visitor)
             raise
 
+    def has_counted(self, assigned: Assignment) -> bool:
+        """Return whether another ranking has counted the visitor of an assignment meanwhile."""
+        return assigned.mark is not None and assigned.visitor in self._learner_events.counted[assigned.mark.experiment]
+
     def count(self, assigned: Assignment) -> None:
         """Record that a visitor counts, in the same write as their impression."""
         if assigned.mark is not None and assigned.visitor is not None:

@@ -128,6 +128,7 @@ class RouteRule:
 
 
 RANK = RouteRule(wire.RANK, "rank", is_ranking=True, body=schema.RankRequest)
+RANK_BATCH = RouteRule(wire.RANK_BATCH, "rank/batch", is_ranking=True, body=schema.RankBatchRequest)
 FEEDBACK = RouteRule(wire.FEEDBACK, "feedback", is_ranking=True, is_feedback=True, body=schema.FeedbackRequest)
 FEEDBACK_BATCH = RouteRule(
     wire.FEEDBACK_BATCH, "feedback/batch", is_ranking=True, is_feedback=True, body=schema.BatchRequest
@@ -150,8 +151,8 @@ PAGE = RouteRule("/", "page", is_open=True)
 PAGE_FILE = RouteRule("/page/{file}", "page", is_open=True)
 
 _ALL = (
-    *(RANK, FEEDBACK, FEEDBACK_BATCH, SEEN, COPIES, COPY_RANK, COPY_FEEDBACK, NEW_DOCUMENTS, CHANGES),
-    *(VOID, EXPORT, COLLECTIONS, EXPERIMENTS, STOP, PROMOTE, HEALTH, READY, PAGE, PAGE_FILE),
+    *(RANK, FEEDBACK, RANK_BATCH, FEEDBACK_BATCH, SEEN, COPIES, COPY_RANK, COPY_FEEDBACK),
+    *(NEW_DOCUMENTS, CHANGES, VOID, EXPORT, COLLECTIONS, EXPERIMENTS, STOP, PROMOTE, HEALTH, READY, PAGE, PAGE_FILE),
 )
 _ANY = re.compile("|".join(f"({_PARAMETER.sub('[^/]+', known.path)})" for known in _ALL))
 _OTHER = RouteRule("")

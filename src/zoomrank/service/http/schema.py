@@ -65,6 +65,12 @@ class RankRequest(RankOptions, QueryRequest):
     propensities: bool = False
 
 
+class RankBatchRequest(Strict):
+    """Requests for several rankings of one collection."""
+
+    requests: list[RankRequest] = Field(min_length=1, max_length=wire.MOST_RANKINGS)
+
+
 class FeedbackRequest(Strict):
     """Feedback on a ranking: the documents that were clicked (an id, a list, or null if the visitor left without a
     click), purchased and disliked, and how many from the top the visitor looked at. Whatever is omitted is unknown.
