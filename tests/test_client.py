@@ -152,7 +152,8 @@ def test_responses_that_get_lost_leave_one_impression(client: Client, address: s
 def test_several_rankings_are_one_request(client: Client) -> None:
     client.create_collection("several", OWLS, {"slots": 2})
     place: dict[str, Any] = {"eligible": iter(["barn", "pike"]), "slots": 1, "propensities": True}
-    requests = ["Barn  owl", {"query": "owl", **place}, {"query": "owl", "eligible": ["none"]}, {"query": "refuse"}]
+    requests: list[str | dict[str, Any]] = ["Barn  owl", {"query": "owl", **place}]
+    requests += [{"query": "owl", "eligible": ["none"]}, {"query": "refuse"}]
     told = client.rank_batch("several", requests, once="mine")
     requests[1] = {"query": "owl", **place, "eligible": ("barn", "pike")}
     again = client.rank_batch("several", requests, once="mine")

@@ -20,6 +20,7 @@ from scipy import stats
 
 from research.bench.measure import Row
 from zoomrank.documents import Collection
+from zoomrank.wire import MOST_RANKINGS
 
 CONNECTIONS = 64
 QUERIES = 200
@@ -354,6 +355,44 @@ def experiment() -> Iterator[Row]:
     yield Row("the same in processor time of the server", _median(works), "1.1")
 
 
+async def _batches_in_turns(server: Server) -> tuple[list[float], list[float]]:
+    """Return the cost of a ranking in a batch relative to one that is requested alone: in time, and in processor time
+    of the server.
+    """
+    asked = [{"query": f"query {number}"} for number in range(MOST_RANKINGS)]
+    body, alone = json.dumps({"requests": asked}).encode(), [json.dumps(one).encode() for one in asked]
+
+    async def batch(connection: Connection, number: int, times: list[float] | None) -> None:  # noqa: ARG001
+        await connection.ask("POST", "/v1/collections/bench/rank/batch", body)
+
+    async def single(connection: Connection, number: int, times: list[float] | None) -> None:  # noqa: ARG001
+        await connection.ask("POST", "/v1/collections/bench/rank", alone[number % MOST_RANKINGS])
+
+    async with connected(server.port) as connections:
+
+        async def cost(work: Visit, rankings: int) -> tuple[float, float]:
+            began, before = time.perf_counter(), server.worked
+            speed = rankings * await full_speed(connections[:1] if rankings > 1 else connections, work, TURN)
+            return 1 / speed, (server.worked - before) / (speed * (time.perf_counter() - began))
+
+        times, works = [], []
+        for turn in range(TURNS // 2 + 4):
+            both: list[tuple[Visit, int]] = [(batch, MOST_RANKINGS), (single, 1)]
+            found = {rankings: await cost(work, rankings) for work, rankings in both[:: 1 if turn % 2 else -1]}
+            if turn >= 4:  # the first turns create learners
+                times.append(found[MOST_RANKINGS][0] / found[1][0])
+                works.append(found[MOST_RANKINGS][1] / found[1][1])
+        return times, works
+
+
+def batches() -> Iterator[Row]:
+    """Measure batches of 100 rankings, one after the other, against single requests on all connections."""
+    with served(10_000) as server:
+        times, works = uvloop.run(_batches_in_turns(server))
+    yield Row("a batch of 100 rankings, of what 100 requests take", _median(times))
+    yield Row("the same in processor time of the server", _median(works))
+
+
 def _median(turns: list[float]) -> str:
     """Format the median of many turns, with its 95 % interval."""
     outside = int(stats.binom.ppf(0.025, len(turns), 0.5))
@@ -367,3 +406,4 @@ def service() -> Iterator[Row]:
     yield from making()
     yield from learners()
     yield from experiment()
+    yield from batches()

@@ -34,6 +34,7 @@ SECTIONS = {  # by name, the module that measures each; the function is named li
     "service": "service",
 }
 ON_REQUEST = {  # part of another section, or too long to be run with the rest
+    "batches": "service",
     "experiment": "service",
     "steady": "service",
     "catalogue": "catalogue",
