@@ -36,6 +36,8 @@ _LOGS = {
     ".parquet": "application/vnd.apache.parquet",
 }
 _LONGEST_PAUSE = 5.0  # most seconds between two attempts
+_CONNECT_WITHIN = 1.0  # seconds, to the owner of a partition, since any other replica will do
+_MOST_QUERIES = 100_000  # whose partitions a client remembers
 _LINES_AT_ONCE = 20_000  # most documents or changes per request
 
 
@@ -109,6 +111,9 @@ class Client:
         Number of retries, where a retry is safe, after a connection error, a 503, or an error of a proxy in between.
     backoff
         Seconds before the second attempt, approximately; doubled before each further one.
+    direct
+        Send rankings and feedback to the replica that owns the query, at the address that an earlier response named,
+        and to `url` if that fails: for clients in the network of a cluster's replicas.
     **options
         Further arguments of `httpx.Client`.
 
@@ -141,12 +146,17 @@ class Client:
         *,
         retries: int = 3,
         backoff: float = 0.1,
+        direct: bool = False,
         **options: Any,
     ) -> None:
         self.url = url.rstrip("/")
+        self._direct = direct
+        self._partitions: dict[tuple[str, str], str] = {}  # of queries
+        self._owners: dict[str, str] = {}  # addresses, by partition
         self._retries, self._backoff = retries, backoff
         headers = {"Authorization": f"Bearer {_checked_key(key)}"} if key else {}
         self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout, **options)
+        self._of_owners = httpx.Timeout(**{**self._http.timeout.as_dict(), "connect": _CONNECT_WITHIN})
 
     def __enter__(self) -> Client:
         return self
@@ -496,7 +506,14 @@ class Client:
         more = {"unknown": unknown_ids, "fewer": fewer, "visitor": visitor, "propensities": propensities}
         headers = {"Idempotency-Key": once or secrets.token_hex(16)}
         body = _ranking_request({"query": query, **options, **more})
-        return _shown(self._send("POST", _path(wire.RANK, collection), json=body, headers=headers))
+        partition = self._partitions.get((collection, query), "")
+        path = _path(wire.RANK, collection)
+        shown = _shown(self._send("POST", path, partition, json=body, headers=headers))
+        if self._direct and shown.impression and _partition(shown.impression) != partition:
+            if len(self._partitions) >= _MOST_QUERIES:
+                self._partitions.clear()
+            self._partitions[collection, query] = _partition(shown.impression)
+        return shown
 
     def rank_batch(
         self, collection: str, requests: Iterable[str | Mapping[str, Any]], once: str | None = None
@@ -572,7 +589,8 @@ class Client:
         """
         more = {"purchased": _one_or_more(purchased), "disliked": list(disliked) or None, "looked_at": looked_at}
         report = _report(impression, clicked) | _given(more)
-        return str(self._send("POST", wire.FEEDBACK, json=report)["status"])
+        partition = _partition(report["impression"])
+        return str(self._send("POST", wire.FEEDBACK, partition, json=report)["status"])
 
     def feedback_batch(
         self, reports: Iterable[tuple[ShownRanking | str, Id | Iterable[Id] | None]]
@@ -609,7 +627,8 @@ class Client:
         str
             "noted", or "repeated" if it was known.
         """
-        return str(self._send("POST", wire.SEEN, json={"impression": _name(impression)})["status"])
+        name = _name(impression)
+        return str(self._send("POST", wire.SEEN, _partition(name), json={"impression": name})["status"])
 
     # Imports of click logs.
 
@@ -992,12 +1011,16 @@ class Client:
     def _get(self, path: str, **parameters: int | str) -> Any:
         return self._send("GET", path, params=parameters)
 
-    def _send(self, method: str, path: str, *, again: bool = True, **options: Any) -> Any:
+    def _send(self, method: str, path: str, partition: str = "", /, *, again: bool = True, **options: Any) -> Any:
         for attempt in range(self._retries + 1 if again else 1):
             last = attempt == self._retries or not again
             asked = 0.0
+            owner = self._owners.get(partition)
             try:
-                response = self._http.request(method, path, **options)
+                if owner is None:
+                    response = self._http.request(method, path, **options)
+                else:
+                    response = self._ask_owner(owner, method, path, **options)
             except httpx.TimeoutException as error:  # the caller's time limit is over: no retry
                 raise ClientError(0, "timeout", f"{self.url} took too long: pass a longer timeout.") from error
             except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
@@ -1007,11 +1030,32 @@ class Client:
                 raise ClientError(0, "unreachable", f"{self.url} cannot be reached: {error}.") from error
             else:
                 if not _is_retryable(response) or last:
-                    return _checked(response)
+                    content = _checked(response)
+                    if self._direct and wire.OWNER in response.headers and content.get("impression"):
+                        self._owners[_partition(content["impression"])] = response.headers[wire.OWNER]
+                    return content
                 asked = _seconds(response.headers.get("Retry-After", ""))
             pause = self._backoff * 2**attempt * random.uniform(0.5, 1.5)
             time.sleep(min(max(pause, asked), _LONGEST_PAUSE))
         raise AssertionError  # the last attempt returns or raises
+
+    def _ask_owner(self, owner: str, method: str, path: str, **options: Any) -> httpx.Response:
+        """Ask a replica; if it has no good answer, its partitions may have another owner."""
+        is_good = False
+        try:
+            response = self._http.request(method, owner + path, timeout=self._of_owners, **options)
+            is_good = not _is_retryable(response)
+        except httpx.ConnectTimeout as error:
+            raise httpx.ConnectError(str(error)) from error
+        finally:
+            if not is_good:
+                self._owners = {one: its for one, its in self._owners.copy().items() if its != owner}
+        return response
+
+
+def _partition(impression: str) -> str:
+    """Return the partition of an impression: the last two digits of the learner, with which its name begins."""
+    return impression.partition("-")[0][-2:]
 
 
 def _path(path: str, collection: str, part: Id = "") -> str:

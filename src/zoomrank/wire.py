@@ -42,6 +42,8 @@ READY = "/v1/ready"
 ROLE = "/v1/role"
 REPLICAS = "/v1/replicas"
 
+OWNER = "Zoomrank-Owner"  # header of a forwarded response: the owner's address, where replicas have a port of their own
+
 LARGEST_BATCH = 10_000  # most reports in one request
 MOST_RANKINGS = 100  # in one request
 

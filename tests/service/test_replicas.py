@@ -2,13 +2,16 @@
 
 import asyncio
 import contextlib
+import json
 import time
 from typing import Any
 
+import httpx
 import pytest
 
-from tests.support.replicas import Company, Member, company
+from tests.support.replicas import DOOR, Company, Member, company
 from tests.support.services import Place, started
+from zoomrank.client import Client
 from zoomrank.service.errors import FencedError, StorageError
 from zoomrank.service.rank_options import Caller
 from zoomrank.service.storage.ownership import COORDINATOR, PARTITIONS, partition_in, partition_of
@@ -378,3 +381,64 @@ async def test_a_batch_waits_for_the_next_owner(on_postgres: Place) -> None:
         assert await _posted(a, BATCH, asked, **key) == first
         await together.settled()
     _verified(on_postgres, len(QUERIES))
+
+
+class Network:
+    """The way of a client to the replicas: by a load balancer that takes them in turn, or to one of them."""
+
+    def __init__(self, together: Company) -> None:
+        self._together = together
+        self._loop = asyncio.get_running_loop()
+        self._turn = 0
+        self.url = "http://balancer"
+        self.asked: list[str] = []  # hosts
+
+    def respond(self, request: httpx.Request) -> httpx.Response:
+        """Respond in the thread of a client."""
+        members = self._together.members
+        self.asked.append(request.url.host)
+        if request.url.host == "balancer":
+            self._turn += 1
+            member = [*members.values()][self._turn % len(members)]
+        else:
+            assert request.url.port == DOOR
+            found = members.get(f"{request.url.host}:1")
+            if found is None:
+                raise httpx.ConnectTimeout("gone", request=request)
+            member = found
+        kept = {name: value for name, value in request.headers.items() if name == "idempotency-key"}
+        asked = member.client.post(request.url.path, json=json.loads(request.content), headers=kept)
+        said = asyncio.run_coroutine_threadsafe(asked, self._loop).result(60)
+        return httpx.Response(said.status_code, content=said.content, headers=said.headers)
+
+    def client(self, **options: Any) -> Client:
+        return Client(self.url, transport=httpx.MockTransport(self.respond), backoff=0.001, **options)
+
+
+async def test_a_client_that_knows_the_owners_has_nothing_forwarded(on_postgres: Place) -> None:
+    async with company(on_postgres, "a:1", "b:1", "c:1") as together:
+        await _made(together.members["a:1"])
+        network = Network(together)
+
+        def visits(client: Client) -> int:
+            before = together.passed
+            for query in QUERIES:
+                shown = client.rank("docs", query)
+                assert client.feedback(shown, shown.ids[0]) == "learned"
+            return together.passed - before
+
+        with network.client() as usual, network.client(direct=True) as direct:
+            for _ in range(2):
+                assert await asyncio.to_thread(visits, usual) >= len(QUERIES)  # at most one of two meets the owner
+            await asyncio.to_thread(visits, direct)  # hears of the owners
+            for _ in range(2):
+                assert await asyncio.to_thread(visits, direct) == 0
+            assert network.asked[-2 * len(QUERIES) :].count("balancer") == 0
+            await together.members["b:1"].stop()
+            del together.members["b:1"]
+            await together.settled()
+            network.asked.clear()
+            await asyncio.to_thread(visits, direct)  # hears of the new owners
+            assert network.asked.count("b") == 1  # all of what it had is forgotten at once
+            assert await asyncio.to_thread(visits, direct) == 0
+    _verified(on_postgres, 7 * len(QUERIES))

@@ -23,6 +23,8 @@ from zoomrank.service.http.app import LARGEST_BODY, make_routes
 from zoomrank.service.storage.ownership import PARTITIONS
 from zoomrank.service.storage.store import Store
 
+DOOR = 8001  # where the replicas would take requests, if there were a network
+
 
 @dataclass
 class Member:
@@ -80,7 +82,7 @@ class Company:
         sync, load, keys = ReplicaSync(engine, ownership), LoadMeter(engine), Keys({})
         membership = Membership(database, ownership, sync, name, "", load.says)
         routes = make_routes(engine, keys, ClusterReplicas(ownership, load))
-        forwarding = Forwarding(routes, engine, ownership, sync, self)
+        forwarding = Forwarding(routes, engine, ownership, sync, self, DOOR)
         app: Any = Access(forwarding, keys, load, LARGEST_BODY, AllowedOrigins(()))
         client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost", timeout=60)
         await membership.start()

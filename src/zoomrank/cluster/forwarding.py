@@ -67,8 +67,17 @@ _CLICKS, _VOID = RouteRule(wire.CLICKS).pattern, VOID.pattern
 class Forwarding:
     """Wraps the application of one replica."""
 
-    def __init__(self, app: App, engine: Engine, ownership: OwnsByLeases, sync: ReplicaSync, peers: Peers) -> None:
+    def __init__(
+        self,
+        app: App,
+        engine: Engine,
+        ownership: OwnsByLeases,
+        sync: ReplicaSync,
+        peers: Peers,
+        door: int | None = None,  # the port at which each replica takes requests of clients
+    ) -> None:
         self._app = app
+        self._door = door
         self._engine = engine
         self._ownership = ownership
         self._sync = sync
@@ -192,11 +201,18 @@ class Forwarding:
         try:
             if self._is_control(request):
                 return await self._ask_while_there(replica, request)
-            return await self._peers.ask(replica, request, _ANSWER_WITHIN)
+            return self._with_owner(replica, await self._peers.ask(replica, request, _ANSWER_WITHIN))
         except UnansweredError as error:
             if not request.is_safe_to_retry and not isinstance(error, UnreachedError):
                 raise StorageError("A replica did not answer: try again.") from error
             return None
+
+    def _with_owner(self, replica: ClusterMember, response: ForwardedResponse) -> ForwardedResponse:
+        """Return a response that names the owner, so that the client may send the next request there."""
+        if self._door is None:
+            return response
+        owner = f"http://{replica.name.rpartition(':')[0]}:{self._door}"
+        return response._replace(headers=[*response.headers, (wire.OWNER.lower().encode(), owner.encode())])
 
     async def _ask_while_there(self, replica: ClusterMember, request: ForwardedRequest) -> ForwardedResponse:
         """Ask a replica for what may take long, while it is a member: a lost machine never says that it is gone."""

@@ -71,7 +71,7 @@ class ServeReplica:
         address = url_of(between).removeprefix("http://")
         self._membership = Membership(database, ownership, sync, address, token, load.says)
         routes = make_routes(engine, self._keys, ClusterReplicas(ownership, load))
-        forwarding = Forwarding(routes, engine, ownership, sync, self._peers)
+        forwarding = Forwarding(routes, engine, ownership, sync, self._peers, options.door)
         self._app = Access(forwarding, self._keys, load, options.largest_body, AllowedOrigins(options.origins))
         self._listening = [await _open(PeerServer(forwarding.respond_here, token), between)]
         self._stopped = False
