@@ -357,15 +357,19 @@ async def test_each_ranking_of_a_batch_is_made_by_the_owner_of_its_query(on_post
 
 
 async def test_a_batch_follows_partitions_that_have_just_moved(on_postgres: Place) -> None:
-    """Where a replica knows late of the owner, only what was refused is asked for again."""
+    """Where a replica knows late of the owner, only what was refused is asked for again, and each visitor counts."""
     async with company(on_postgres, "a", "b") as together:
         a, b = together.members.values()
         await _made(a)
+        arms = [{"name": "A", "share": 0.5}, {"name": "B", "share": 0.5, "settings": {"seed": 1}}]
+        await _posted(a, "/v1/collections/docs/experiments", {"name": "new", "arms": arms})
         owners = a.ownership.members.owners
         stale = a.ownership.members._replace(owners=dict.fromkeys(owners, b.ownership.number))
         a.ownership.renew(stale, time.monotonic())
-        said = await _posted(a, BATCH, {"requests": [{"query": query} for query in QUERIES]})
+        said = await _posted(a, BATCH, {"requests": [{"query": query, "visitor": query} for query in QUERIES]})
         assert all(one.get("impression") for one in said["results"])
+        found = (await a.client.get("/v1/collections/docs/experiments/new")).json()
+        assert sum(arm["visitors"] for arm in found["arms"]) == len(QUERIES)
     _verified(on_postgres, len(QUERIES))
 
 
