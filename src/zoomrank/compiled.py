@@ -82,9 +82,9 @@ def compiled(function: Function) -> Function:
     return cast(Function, Kernel(function))
 
 
-def compiled_for(seconds: Callable[..., float]) -> Callable[[Any], Any]:
+def compiled_for(seconds: Callable[..., float], bulk: bool = False) -> Callable[[Any], Any]:
     """Make a kernel that may do much in a call: `seconds` of its arguments is what it takes in plain Python, about."""
-    return lambda function: Kernel(function, seconds=seconds)
+    return lambda function: Kernel(function, bulk, seconds)
 
 
 def compiled_bulk(function: Function) -> Function:

@@ -158,7 +158,7 @@ def sources() -> dict[str, str]:
     """Return the sources that rows come from, by file: those of runs, of kernels, and all that these import."""
     texts = {file.relative_to(_PACKAGE).as_posix(): file.read_text("utf-8") for file in _PACKAGE.rglob("*.py")}
     kernels = {name for name, text in texts.items() if "from zoomrank.compiled import" in text}
-    wanted = {name for name in kernels if not name.startswith("service/")} | {_ROOT}  # the service makes no rows
+    wanted = {name for name in kernels if not name.startswith(("cli/", "service/"))} | {_ROOT}  # these make no rows
     todo = list(wanted)
     while todo:
         for module in _IMPORTS.findall(texts[todo.pop()]):
