@@ -257,25 +257,29 @@ _LOADING, _COMPILING = threading.RLock(), threading.Lock()
 atexit.register(_LOADING.acquire, timeout=5.0)
 
 
-def _prepare(kernel: Kernel, arguments: tuple[Any, ...], compile_it: bool) -> bool:
+def _prepare(kernel: Kernel, arguments: tuple[Any, ...], compile_it: bool, quietly: bool = False) -> bool:
     """Load the machine code of a kernel for arguments of these types, or else compile it if asked to.
 
-    Returns whether it is there.
+    What takes long to compile is compiled by another process, for the cache: only this thread waits. Returns whether
+    there is machine code.
     """
     with _LOADING:
-        return bool(_numba().make_ready(kernel, _numba().signature_of(arguments), compile_it))
+        signature = _numba().signature_of(arguments)
+        if _numba().make_ready(kernel, signature, compile_it and (AT_ONCE or kernel.bulk)):
+            return True
+    if compile_it:
+        with _COMPILING:
+            _numba().fill_cache_beside(kernel, signature, quietly)
+        with _LOADING:
+            _numba().make_ready(kernel, signature, True)  # from the cache, unless that process could not do it
+    return compile_it
 
 
 def _prepare_beside(kernel: Kernel, arguments: tuple[Any, ...], compile_it: bool) -> None:
-    """Do the same in a thread of its own; what has to be compiled is compiled by another process, for the cache."""
-
-    def prepare() -> None:
-        if not _prepare(kernel, arguments, False) and compile_it:
-            with _COMPILING:
-                _numba().fill_cache_beside(kernel, arguments)
-            _prepare(kernel, arguments, True)  # from the cache, unless that process could not do it
-
-    threading.Thread(target=prepare, name=f"prepare {kernel.name}", daemon=True).start()
+    """Do the same in a thread of its own."""
+    threading.Thread(
+        target=_prepare, args=(kernel, arguments, compile_it, True), name=f"prepare {kernel.name}", daemon=True
+    ).start()
 
 
 def _elements(value: Any) -> int:

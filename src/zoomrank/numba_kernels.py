@@ -25,7 +25,6 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numba
-import numba.core.event
 import numba.extending
 import numpy as np
 import platformdirs
@@ -81,15 +80,17 @@ def _introduce() -> None:
         piece._numba_type_ = types.Dispatcher(dispatcher)  # where Numba looks for the type of what it does not know
 
 
-def fill_cache_beside(kernel: Kernel, arguments: tuple[Any, ...]) -> None:
+def fill_cache_beside(kernel: Kernel, signature: tuple[Any, ...], quietly: bool) -> None:
     """Compile a kernel in a process of its own, at a low priority, and wait for it.
 
     It goes on if this process ends: others may want the kernel. A kernel that cannot be pickled is left out.
     """
+    if not quietly:
+        _say_that_it_compiles()
     with contextlib.suppress(OSError, pickle.PicklingError, AttributeError):
         subprocess.run(  # noqa: S603  (this Python, with code of this module)
             [sys.executable, "-c", f"from {__name__} import fill_cache; fill_cache()"],
-            input=pickle.dumps((kernel, signature_of(arguments))),
+            input=pickle.dumps((kernel, signature)),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "ZOOMRANK_COMPILE": "at-once"},
@@ -160,23 +161,10 @@ if AT_ONCE:
     _optimize_kernels_only()
 
 
-class _CompilationNotice(numba.core.event.Listener):
-    """Says once, on stderr, why the first call takes long."""
-
-    said = False
-
-    def on_start(self, event: Any) -> None:
-        module = event.data["dispatcher"].py_func.__module__ or ""
-        if not self.said and module.startswith("zoomrank."):
-            self.said = True
-            sys.stderr.write("zoomrank: compiling for this machine; this happens once\n")
-
-    def on_end(self, event: Any) -> None:
-        """Nothing to say."""
-
-
-_listen: Any = numba.core.event.register
-_listen("numba:compile", _CompilationNotice())
+@functools.cache
+def _say_that_it_compiles() -> None:
+    """Say once, on standard error, why a call takes long."""
+    sys.stderr.write("zoomrank: compiling for this machine; this happens once\n")
 
 
 # The cache: a folder per kernel and signature, named by its key.
@@ -219,6 +207,7 @@ class _KernelCache(caching._Cache):
     @contextlib.contextmanager
     def compiling(self, signature: Any) -> Iterator[None]:
         """Let one process at a time compile for these types: when the others go on, the cache has it."""
+        _say_that_it_compiles()
         folder, _ = self._file(signature, self._kernel.dispatcher.targetctx.codegen())
         with contextlib.ExitStack() as stack:
             with contextlib.suppress(OSError, ImportError):  # a cache that cannot be written to; Windows
