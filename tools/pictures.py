@@ -81,7 +81,7 @@ def draw_bounds() -> None:
         for constant, colour in ((1.0, "#0072B2"), (0.25, "#56B4E9")):
             radius = np.minimum(1.0, 2 * np.sqrt(constant / (1 + visits)))
             axes.plot(visits, radius, color=colour, label=f"confidence radius, C = {constant:g}")
-        axes.plot(visits, np.minimum(1.0, 2 * 0.5 / visits), color="#D55E00", label="ZoomRank, c = ½")
+        axes.plot(visits, 0.5 / (visits + 0.5), color="#D55E00", label="ZoomRank, c = ¼")
         axes.set(xscale="log", yscale="log", xlabel="visits without a click", ylabel="what may still be hoped for")
         axes.legend()
         drawing.savefig(FOLDER / "zoomrank-bounds.png", dpi=150)

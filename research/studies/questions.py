@@ -35,7 +35,6 @@ _WITHOUT: Mapping[str, Mapping[str, Any]] = {
     "growth": {"growth": 0.0},
     "optimism": {"optimism": 0.0},
     "prior": {"prior": 0.0},
-    "margin": {"margin": 0.0},
     "correlation": {"correlated": False},
 }
 _BARE = {key: value for ingredient in _WITHOUT.values() for key, value in ingredient.items()}

@@ -70,7 +70,7 @@ def _held(state: Any, entry: int, above: Array) -> list[int]:
 
 def _evidence_given(state: Any, entry: int, slot: int, above: Array) -> tuple[float, float]:
     """The same without the visits of documents above that have entries, which are `prior` visits without a click each;
-    what other slots lend counts by a quarter, but for the root and what is directly below it.
+    what other slots lend counts by a tenth, but for the root and what is directly below it.
     """
     held = _held(state, entry, above)
     leaves = {int(state.first_document[state.node[e]]): e for e in range(int(state.filled[0])) if state.fan[e] == 0}
@@ -82,7 +82,7 @@ def _evidence_given(state: Any, entry: int, slot: int, above: Array) -> tuple[fl
     plays, clicks = left(state.plays[:, slot]), left(state.clicks[:, slot])
     others = left(state.total) - plays
     lent = min(state.borrow, others)
-    share = 0.25 if entry != 0 and (held or state.up[entry] != 0) else 1.0
+    share = 0.1 if entry != 0 and (held or state.up[entry] != 0) else 1.0
     borrowed = share * lent * (left(state.gains) - clicks) / others if others else 0.0
     return plays + lent + state.prior * len(held), clicks + borrowed
 
@@ -146,7 +146,7 @@ def test_a_settled_ranker_tries_nothing() -> None:
 
 
 def test_trials_are_at_the_bottom() -> None:
-    shares = [slot.share for slot in taught(60).forecast().slots]
+    shares = [slot.share for slot in taught(15).forecast().slots]
     assert shares[0] < shares[-1]
 
 

@@ -31,7 +31,6 @@ def every_parameter_by_name(tree: zr.DocumentTree) -> list[zr.Ranked]:
             optimism=0.2,
             borrow=10,
             prior=1,
-            margin=0.1,
             correlated=False,
             patience=3,
             seed=1,

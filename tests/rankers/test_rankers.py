@@ -469,11 +469,12 @@ def test_files_of_another_learner_are_refused_in_words(tmp_path: Path) -> None:
             from_bytes(old, ranker.bandit)
 
 
-def test_files_of_an_earlier_version_are_loaded(tmp_path: Path) -> None:
+@pytest.mark.parametrize("earlier", ["layout-8", "rule-2"])
+def test_files_of_an_earlier_version_are_loaded(earlier: str, tmp_path: Path) -> None:
     """Counts are kept and bounds recomputed: from then on it goes on like any other, also from its own file."""
-    file = Path(__file__).parents[1] / "fixtures" / "layout-8.ranker"
+    file = Path(__file__).parents[1] / "fixtures" / f"{earlier}.ranker"
     ranker, again = zr.load(file), zr.load(file)
-    assert ranker.state.total[0] == ranker.state.plays[0].sum() > 300
+    assert ranker.state.total[0] == ranker.state.plays[0].sum() >= 300
     assert np.isfinite(ranker.state.bound[0]).all()
     assert ranker.rank().documents == again.rank().documents
     assert has_same_counts(file.read_bytes(), zr.load(file))

@@ -541,16 +541,15 @@ class PathZooming(Visits):
         tree: Tree,
         slots: int,
         confidence: float = 0.25,
-        growth: float = 1.0,
+        growth: float = 2.0,
         optimism: float = 0.125,
         borrow: float = 30.0,
         prior: float = 4.0,
-        margin: float = 0.1,
         correlated: bool = True,
         patience: int = 1,
     ) -> None:
         super().__init__(tree, slots, patience)
-        self.prior, self.margin = prior, margin
+        self.prior = prior
         self.passed_down = 0
         self.confidence, self.growth, self.optimism, self.borrow = confidence, growth, optimism, borrow
         self.correlated = correlated
@@ -586,7 +585,7 @@ class PathZooming(Visits):
         near = bool(held) and u != 0
         if u != 0 and not held:
             near = self.tree.parent[u] != 0
-        plays, clicks = self.evidence(u, i, self.own(held), 0.25 if near else 1.0)
+        plays, clicks = self.evidence(u, i, self.own(held), 0.1 if near else 1.0)
         return plays + self.prior * len(held), clicks
 
     @staticmethod
@@ -609,8 +608,8 @@ class PathZooming(Visits):
 
     @staticmethod
     def upper(mean: float, plays: float, c: float) -> float:
-        a = c / plays
-        return min(1.0, mean + a + math.sqrt(a * a + 2 * mean * a))
+        a, mean = c / plays, min(mean, 1.0)
+        return (mean + a + math.sqrt(a * a + 2 * mean * (1 - mean) * a)) / (1 + 2 * a)
 
     def in_want(self, u: int, i: int, above: list[int] | None = None) -> float:
         """How much it is in want of visits, by itself and with its parent."""
@@ -627,9 +626,11 @@ class PathZooming(Visits):
         plays, clicks = self.believed(u, i, above)
         if plays < 1:
             return math.inf
-        visits = self.n[0, i] + 1
-        c = self.confidence * (1 + self.growth * visits / (visits + 300) * self.in_want(u, i, above))
-        return (1 - self.margin) * (self.upper(clicks / plays, plays, c) + self.optimism * self.tree.width[u])
+        new = 300 / (self.n[0, i] + 1 + 300)
+        c = self.confidence * (1 + self.growth * (1 - new) * self.in_want(u, i, above))
+        best_of = math.sqrt(float(np.log(len(self.tree.below(u)))) / float(np.log(2**15)))
+        spread = float(np.float32(self.tree.width[u] * best_of))
+        return (self.upper(clicks / plays, plays, c) + self.optimism * spread) * (1 - 0.05 * new)
 
     def near(self, u: int, above: list[int]) -> bool:
         """Whether it, or else its parent, holds a document above."""

@@ -20,7 +20,6 @@ def rankers(tree: zr.DocumentTree) -> list[zr.Ranked]:
             optimism=1.0,
             borrow=0.5,
             prior=1.0,
-            margin=0.1,
             correlated=True,
             patience=None,
             seed=1,

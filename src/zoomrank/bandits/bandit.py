@@ -98,6 +98,7 @@ class Bandit(ABC):
     setting_names: tuple[str, ...] = ()  # attributes that are its `settings`
     not_saved: frozenset[str] = frozenset(TreeView._fields)  # parts of the state that a file does not need
     derived: frozenset[str] = frozenset()  # parts of the state that follow from the others
+    rule: int = 0  # version of the rule by which they follow
 
     def __init__(self, tree: DocumentTree, seed: Seed = None) -> None:
         self.tree = tree

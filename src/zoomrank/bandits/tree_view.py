@@ -20,6 +20,7 @@ from zoomrank.spaces import DocumentTree
 from zoomrank.spaces.tree_shape import node_depths
 from zoomrank.types import Array
 
+LARGE = 2**15  # documents
 BITS = 2.0**40  # most choices per random number: it has 53 bits, and 13 are kept in reserve
 
 
@@ -34,12 +35,17 @@ class TreeView(NamedTuple):
     width: Array  # W(u)
     leaf_depth: Array  # depth of each document
     share: Array  # logarithm of twice a node's share of its parent's documents
+    spread: Array  # W(u), less the fewer documents the node has: see `view_of`
     eligible: Array  # number of eligible documents before each (see `Eligible`); empty if all are
     even: bool  # all children of a node have equally many documents: uniform per branch is uniform over all
 
 
 def view_of(tree: DocumentTree) -> TreeView:
-    """Return the arrays of a tree for learners."""
+    """Return the arrays of a tree for learners.
+
+    The best of m documents exceeds their mean by about √(log m) standard deviations. So the spread of a node is its
+    width times √(log m), and equal to it for as many documents as `LARGE`.
+    """
     shape = tree.shape
     size = shape.end_document - shape.first_document
     fan = np.diff(shape.child_start)
@@ -47,7 +53,8 @@ def view_of(tree: DocumentTree) -> TreeView:
     even = bool((size[1:].astype(np.int64) * fan[above] == size[above]).all())
     depth = node_depths(shape.parent)[shape.leaf].astype(np.uint16)
     share = np.log(2 * size / size[shape.parent]).astype(np.float32)
-    return TreeView(*shape, tree.width, depth, share, np.zeros(0, np.uint32), even)
+    spread = (tree.width * np.sqrt(np.log(size) / np.log(LARGE))).astype(np.float32)
+    return TreeView(*shape, tree.width, depth, share, spread, np.zeros(0, np.uint32), even)
 
 
 @inlined

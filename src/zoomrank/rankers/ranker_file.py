@@ -9,8 +9,9 @@
 | … | body: the arrays one after another, zlib-compressed |
 | 32 | SHA-256 of everything before |
 
-Path zooming once had one more parameter, `exchange`. Its counts mean the same since, its bounds do not: a file with it
-is read without it, and bounds are recomputed from the counts.
+Counts mean the same in all versions, the bounds that follow from them do not: where another `Bandit.rule` computed
+them, they are recomputed from the counts. Parameters that path zooming no longer has are left out; and before rule 3,
+whose bounds fall faster, `growth` counted twice.
 
 The tree is not in the file, since many rankers share one: a tree of `DocumentTree.exponential` is rebuilt from its
 parameters, any other is passed to `load` and must have the same fingerprint.
@@ -44,7 +45,8 @@ VERSION = 1
 PREFIX = struct.Struct("<8sIQ")
 _BANDITS = {name: kind for name, kind in vars(bandits).items() if isinstance(kind, type) and issubclass(kind, Bandit)}
 _OTHER_VERSION = "This ranker was saved by another version of zoomrank with a different {}"
-_EARLIER = "exchange"  # a parameter of path zooming that is gone
+_GONE = {"exchange", "margin"}  # parameters of path zooming in files of earlier versions
+_FASTER = 3  # its rule since which bounds fall faster with visits, so that neglect has to count twice
 _EFFORT = 1  # compression level: most of the gain, in a tenth of the time
 
 
@@ -97,6 +99,7 @@ def to_bytes(ranker: Ranked) -> bytes:
         {
             "ranker": type(ranker).__name__,
             "bandit": _specification(ranker.bandit),
+            "rule": ranker.bandit.rule,
             "slots": ranker.slots,
             "duplicates": ranker.duplicates,
             "name": ranker.name,
@@ -146,8 +149,9 @@ def _restored(header: dict[str, Any], body: bytes, bandit: Bandit) -> Ranked:
     ranker.answered = FeedbackReceived(arrays.pop("answered").tobytes())
     _check_compatible(type(bandit).__name__, arrays, ranker.learned)
     ranker.state = ranker.state._replace(**arrays)
-    ranker.recomputed = header["recompute"] or header.get("recomputed", False)
-    if header["recompute"]:
+    earlier = header.get("rule", 0) != bandit.rule
+    ranker.recomputed = earlier or header.get("recomputed", False)
+    if earlier:
         bandit.recompute(ranker.state)
     return ranker
 
@@ -161,7 +165,10 @@ def has_same_counts(content: bytes, ranker: Ranked) -> bool:
 
 def _read(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any], bytes]:
     header, end = checked_header(content, MAGIC, VERSION, path)
-    header["recompute"] = header["bandit"].pop(_EARLIER, None) is not None
+    parameters = {name: value for name, value in header["bandit"].items() if name not in _GONE}
+    if header.get("rule", 0) < _FASTER and "growth" in parameters:
+        parameters["growth"] *= 2
+    header["bandit"] = parameters
     return header, zlib.decompress(content[end:-32])
 
 

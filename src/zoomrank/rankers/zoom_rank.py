@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from zoomrank.bandits import PathZooming
-from zoomrank.bandits.path_zooming.learner import BORROW, CONFIDENCE, GROWTH, MARGIN, OPTIMISM, PRIOR
+from zoomrank.bandits.path_zooming.learner import BORROW, CONFIDENCE, GROWTH, OPTIMISM, PRIOR
 from zoomrank.rankers.ranked import Ranked
 from zoomrank.rankers.slot_bandits import SLOTS
 from zoomrank.spaces import DocumentTree
@@ -25,14 +25,12 @@ class ZoomRank(Ranked):
         Extra width for a subtree that is visited less than its siblings, and for all within it. 0 or more; with 0, a
         subtree that looks poor by bad luck may never be tried again.
     optimism : float
-        Share of a subtree's width that is added to its bound; 0 or more.
+        Share of a subtree's width that is added to its bound, less the fewer documents it has; 0 or more.
     borrow : float
         Most visits that the evidence of the other slots counts for; 0 or more.
     prior : float
         Number of pseudo-visits, at the click rate of its parent, that a subtree starts with; and of those without a
         click that a document shown above counts as. 0 or more.
-    margin : float
-        Share by which a bound must exceed the best record for a document to be tried; from 0 to below 1.
     correlated : bool
         Take the documents shown above into account: cap bounds by the distance to them (the correlation rule), and
         leave out what they earned.
@@ -74,7 +72,6 @@ class ZoomRank(Ranked):
         optimism: float = OPTIMISM,
         borrow: float = BORROW,
         prior: float = PRIOR,
-        margin: float = MARGIN,
         correlated: bool = True,
         patience: int | None = None,
         seed: Seed = None,
@@ -87,7 +84,6 @@ class ZoomRank(Ranked):
             optimism=optimism,
             borrow=borrow,
             prior=prior,
-            margin=margin,
             correlated=correlated,
             patience=patience,
         )

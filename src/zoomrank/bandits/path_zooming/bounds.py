@@ -24,7 +24,8 @@ TABLE = 4096  # size of the logarithm table
 LOG_2 = float(np.log(2.0))
 NEGLECTED = float(np.log(4.0))  # neglect of a subtree with half of its share; the excess is passed down
 NO_RECORD = -1.0  # record of a subtree without a document of its own entry: below any mean
-SETTLING = 300.0  # visits of a slot after which half of the growth counts: what was just found is used first
+SETTLING = 300.0  # visits of a slot after which half of the growth and of the margin count: what was just found is used
+MARGIN = 0.05  # share by which, at first, a bound must exceed the best record: to gain less is not worth a trial
 NEWS = 1.0  # change of a subtree's neglect after which all within it is recomputed
 
 
@@ -54,9 +55,9 @@ def table_of_logarithms() -> Array:
 
 @inlined
 def upper_bound(mean: Scalar, visits: Scalar, confidence: Scalar) -> Scalar:
-    """Bound a click probability from above; in closed form, from kl(p, q) ≥ (q - p)² / 2q."""
-    a = confidence / visits
-    return min(1.0, mean + a + np.sqrt(a * a + 2.0 * mean * a))
+    """Bound a click probability from above: the end q of Wilson's interval, where n (q - p)² = 2c q (1 - q)."""
+    a, mean = confidence / visits, min(mean, 1.0)  # lent clicks are rounded
+    return (mean + a + np.sqrt(a * a + 2.0 * mean * (1.0 - mean) * a)) / (1.0 + 2.0 * a)
 
 
 def _no_body(state: Any, *_: Any) -> Any:
@@ -142,7 +143,7 @@ def _neglect(state: Any, entry: Scalar, slot: Scalar, plays: Scalar, around: Sca
 def index_of(
     state: Any, entry: Scalar, slot: Scalar, evidence: tuple[Scalar, Scalar], around: tuple[Scalar, Scalar]
 ) -> tuple[Scalar, Scalar, Scalar]:
-    """Compute I(u), a bound plus a share of the width less a margin, from the visits that count and those of the
+    """Compute I(u), a bound plus a share of the spread, less a margin, from the visits that count and those of the
     parent; return it, the mean, and the neglect.
     """
     at = np.uint64(entry)
@@ -154,11 +155,11 @@ def index_of(
     if plays >= 1.0:
         neglect = _neglect(state, at, slot, plays, around[0])
         mean = clicks / plays
-        visits = np.float64(state.plays[0, np.uint64(slot)]) + 1.0
-        growth = state.growth * visits / (visits + SETTLING)
-        bound = upper_bound(mean, plays, state.confidence * (1.0 + growth * neglect))
-    hope = bound + state.optimism * state.width[np.uint64(state.node[at])]
-    return (1.0 - state.margin) * hope, mean, neglect
+        new = SETTLING / (np.float64(state.plays[0, np.uint64(slot)]) + 1.0 + SETTLING)
+        bound = upper_bound(mean, plays, state.confidence * (1.0 + state.growth * (1.0 - new) * neglect))
+        bound += state.optimism * np.float64(state.spread[np.uint64(state.node[at])])
+        bound *= 1.0 - MARGIN * new
+    return bound, mean, neglect
 
 
 @inlined

@@ -6,13 +6,13 @@ Why it needs so few visits:
    zero when its parent is split.
 2. *Slots help each other.* What a subtree earned in other slots counts too, but for at most `borrow` visits: visitors
    of other slots had skipped other documents, so a slot's own evidence wins in the end.
-3. *A bound for rare clicks.* With mean p of n visits, `p + a + sqrt(a² + 2pa)` with `a = c / n` bounds the click
-   probability from above as KL-UCB does, in closed form. It shrinks like 1/n without clicks; a confidence radius
-   shrinks like 1/sqrt(n).
-4. *Every ancestor is a witness.* The index of a subtree is its bound and `optimism` times its width, and nothing below
-   a subtree may have a higher index than the subtree itself. So the walk down along the best index finds the document
-   whose lowest ancestor index is highest. Observations are not limited in this way: the record of a single document,
-   its mean, counts in full.
+3. *A bound for rates near 0 and 1.* With mean p of n visits, the upper end of Wilson's score interval bounds the click
+   probability from above: the q with `n (q - p)² = 2c q (1 - q)`. It shrinks like 1/n without clicks; a confidence
+   radius shrinks like 1/sqrt(n). Where all clicked, it is 1: nothing can be better, and the slot stays with that.
+4. *Every ancestor is a witness.* The index of a subtree is its bound and `optimism` times its width, less the fewer
+   documents it has, and nothing below a subtree may have a higher index than the subtree itself. So the walk down along
+   the best index finds the document whose lowest ancestor index is highest. Observations are not limited in this way:
+   the record of a single document, its mean, counts in full.
 5. *The correlation rule* of RankCorrZoom, unchanged, for records and bounds alike.
 6. *Children take after their parents.* A subtree starts with `prior` pseudo-visits at the click rate of its parent. So
    an unseen child is tried early below a good parent, late below a poor one.
@@ -21,10 +21,10 @@ Why it needs so few visits:
    is tried again as its siblings are visited more and more. Neglect beyond `log 4` (less than half of the fair share)
    is passed down to all subtrees within it. g is `growth` times `v / (v + 300)`, with v the visits of the slot: at
    first, what was found is used, and what was unlucky waits.
-8. *A trial must promise enough.* Bounds are reduced by a `margin`: among equally good documents, a slot stays with the
-   one that it has, and the slots below learn what to add to it.
+8. *A trial must promise enough.* At first a twentieth is taken off all bounds, and less as visits come in: the slot
+   stays with what is about as good as anything may be, such as what similar queries have found.
 9. *Slots add to each other.* In a subtree that holds documents shown above, their own clicks do not count, each of
-   them counts as `prior` visits without a click, and clicks lent by other slots count by a quarter. So the slots of a
+   them counts as `prior` visits without a click, and clicks lent by other slots count by a tenth. So the slots of a
    ranking explore different subtrees, and learn what to add to what stands above.
 
 `bounds` keeps records and bounds up to date and `walk` chooses by them: a visit costs little, and ranking is a walk.
@@ -83,7 +83,7 @@ from zoomrank.errors import ParameterError
 from zoomrank.spaces import DocumentTree
 from zoomrank.types import Array, Seed, whole_number
 
-CONFIDENCE, GROWTH, OPTIMISM, BORROW, PRIOR, MARGIN = 0.25, 1.0, 0.125, 30.0, 4.0, 0.1  # docs/explanation/zoomrank.md
+CONFIDENCE, GROWTH, OPTIMISM, BORROW, PRIOR = 0.25, 2.0, 0.125, 30.0, 4.0  # docs/explanation/zoomrank.md
 LONGEST_PATIENCE = 15  # most visits without a click before a subtree is split, in a large collection
 
 
@@ -95,7 +95,6 @@ class PathParameters(NamedTuple):
     optimism: float
     borrow: float
     prior: float
-    margin: float
     correlated: bool
 
 
@@ -141,19 +140,18 @@ class PathZooming(VisitCountingBandit):
     tree : DocumentTree
         Tree of the documents, of any shape.
     confidence : float
-        Width of bounds: c in `p + c/n + sqrt((c/n)² + 2pc/n)`, above 0.
+        Width of bounds: c in n (q - p)² = 2c q (1 - q), whose larger solution q is the bound; above 0.
     growth : float
         Extra width for a subtree that is visited less than its siblings, and for all within it: c is multiplied by `1 +
         growth · neglect` in the long run, and by less in the first hundreds of visits.
     optimism : float
-        Share of a subtree's width that is added to its bound.
+        Share of a subtree's width that is added to its bound, in full with 32,768 documents; it grows like the square
+        root of the logarithm of their number.
     borrow : float
         Most visits that the evidence of the other slots counts for.
     prior : float
         Number of pseudo-visits, at the click rate of its parent, that a subtree starts with; and of those without a
         click that a document shown above counts as.
-    margin : float
-        Share by which a bound must exceed the best record for a document to be tried; below 1.
     correlated : bool
         Take the documents shown above into account: cap bounds by the distance to them (the correlation rule), and
         leave out what they earned.
@@ -176,10 +174,11 @@ class PathZooming(VisitCountingBandit):
     References
     ----------
     Our own, in the frame of Slivkins, Radlinski and Gollapudi, *Ranked bandits in metric spaces*, JMLR 14 (2013): the
-    correlation rule is its Eq. 23. The bound is that of KL-UCB (Garivier and Cappé, COLT 2011) in closed form.
+    correlation rule is its Eq. 23. The bound is the score interval of Wilson, JASA 22 (1927).
     """
 
     keeps_records = True
+    rule = 3
     derived = frozenset(PathBounds._fields)
     not_saved = VisitCountingBandit.not_saved | frozenset(PathScratch._fields + LastWalks._fields)
     per_entry: ClassVar[dict[str, float]] = {
@@ -197,7 +196,6 @@ class PathZooming(VisitCountingBandit):
         optimism: float = OPTIMISM,
         borrow: float = BORROW,
         prior: float = PRIOR,
-        margin: float = MARGIN,
         correlated: bool = True,
         patience: int | None = None,
         seed: Seed = None,
@@ -208,15 +206,13 @@ class PathZooming(VisitCountingBandit):
         self.patience = whole_number(patience, "patience")
         if not 1 <= self.patience < 2**31:
             raise ParameterError(f"patience must be 1 or more, not {patience}.")
-        numbers = confidence, growth, optimism, borrow, prior, margin
+        numbers = confidence, growth, optimism, borrow, prior
         for name, value in zip(PathParameters._fields, numbers, strict=False):
             if not 0 <= value < np.inf or (name == "confidence" and value == 0):
                 raise ParameterError(f"{name} must be a number, 0 or more (confidence above 0), not {value}.")
-        if margin >= 1:
-            raise ParameterError(f"margin must be a share, below 1, not {margin}.")
         self.correlated = bool(correlated)
-        confidence, growth, optimism, borrow, prior, margin = map(float, numbers)
-        self.parameters = PathParameters(confidence, growth, optimism, borrow, prior, margin, self.correlated)
+        confidence, growth, optimism, borrow, prior = map(float, numbers)
+        self.parameters = PathParameters(confidence, growth, optimism, borrow, prior, self.correlated)
         self._scratches: dict[int, tuple[Any, ...]] = {}
 
     @property

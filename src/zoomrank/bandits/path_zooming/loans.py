@@ -280,7 +280,7 @@ class LoanZooming(PathZooming):
     ----------
     tree : DocumentTree
         Tree of the documents.
-    confidence, growth, optimism, borrow, prior, margin, correlated, patience, seed
+    confidence, growth, optimism, borrow, prior, correlated, patience, seed
         See `PathZooming`.
 
     Examples

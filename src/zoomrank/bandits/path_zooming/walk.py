@@ -75,7 +75,7 @@ def no_walks(slots: int) -> LastWalks:
 
 STALE = -1
 UNKNOWN = -2.0  # an index that has not been computed
-REDUNDANT = 0.25  # share of the clicks lent by other slots that counts beside a document above
+REDUNDANT = 0.1  # share of the clicks lent by other slots that counts beside a document above
 
 
 def fresh_path_scratch(room: int) -> PathScratch:
