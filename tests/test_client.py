@@ -126,6 +126,40 @@ def test_documents_may_be_documents(client: Client) -> None:
     assert client.rank("texts", "owl").ids[0] in ("a", "b")
 
 
+def test_a_path_is_never_taken_for_another(client: Client, address: str) -> None:
+    """What some libraries and proxies leave of `documents/..` has a slash at its end: it once named the collection."""
+    client.create_collection("slashes", OWLS, {"slots": 1})
+    key = {"Authorization": f"Bearer {'a' * 16}"}
+    for method in ("DELETE", "PUT", "GET"):
+        response = httpx.request(method, f"{address}/v1/collections/slashes/", headers=key, trust_env=False)
+        assert response.status_code in (404, 405)
+    assert client.collection("slashes")["documents"] == len(OWLS)
+
+
+def test_documents_of_earlier_versions_with_dots_for_an_id_can_be_removed(client: Client) -> None:
+    client.create_collection(
+        "dotted", Collection.from_taxonomy(dict.fromkeys(["..", ".", "owl"], "Pages")), {"slots": 1}
+    )
+    for one in ("..", "."):
+        for act in (client.remove_document, client.document, client.remove_experiment, client.experiment):
+            with pytest.raises(ParameterError, match="cannot be part of a path"):
+                act("dotted", one)
+        with pytest.raises(ParameterError, match="cannot be part of a path"):
+            client.remove_collection(one)
+        client.change_documents("dotted", [{"remove": one}])
+    assert client.collection("dotted")["documents"] == 1
+
+
+@pytest.mark.parametrize("bad", ["", ".", "..", "a\nb", "\x00", "x\x7f", "\x85"])
+def test_ids_that_nothing_can_carry_are_refused(client: Client, bad: str) -> None:
+    client.create_collection("ids" + bad.encode().hex(), OWLS, {"slots": 1})
+    with pytest.raises(ClientError, match="an id cannot"):
+        client.create_collection("bad", [*OWLS, {"id": bad, "path": ["Plants"]}], {"slots": 1})
+    for verb in ("add", "put"):
+        with pytest.raises(ClientError, match="an id cannot"):
+            client.change_documents("ids" + bad.encode().hex(), [{verb: bad, "path": ["Plants"]}])
+
+
 def test_responses_that_get_lost_leave_one_impression(client: Client, address: str) -> None:
     """As behind a proxy that drops every response but the last."""
     client.create_collection("lossy", OWLS, {"slots": 2})

@@ -1059,7 +1059,16 @@ def _partition(impression: str) -> str:
 
 
 def _path(path: str, collection: str, part: Id = "") -> str:
-    """Fill the placeholders of a path; `part` is a document or an experiment of the collection."""
+    """Fill the placeholders of a path; `part` is a document or an experiment of the collection.
+
+    Parts that HTTP libraries and proxies take out of paths are refused: `DELETE …/documents/..` is `DELETE …`.
+    """
+    for one in (collection, str(part)):
+        if one in {".", ".."}:
+            raise ParameterError(
+                f"{one!r} cannot be part of a path. Documents with such an id, of earlier versions, are changed and "
+                f"removed by change_documents(collection, [{{'remove': {one!r}}}])."
+            )
     inside = quote(str(part), safe="")
     return path.format(name=quote(collection, safe=""), document=inside, experiment=inside)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StringConstraints, model_validator
 
 from zoomrank.bandits import Bandit, LoanZooming
 from zoomrank.errors import ParameterError
@@ -20,6 +21,19 @@ MOST_STEPS, LONGEST_STEP = 32, 512  # of a query's path
 MOST_DIMENSIONS = 4096  # of a query's vector
 MOST_NAMED = 100_000  # documents named in one request
 DocumentName = Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)] | Annotated[str, StringConstraints(max_length=1000)]
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+
+
+def _check_new(name: int | str) -> int | str:
+    """Reject ids that a path, a line of a log or a file cannot carry; stores of earlier versions may have them."""
+    if name in {"", ".", ".."}:
+        raise ValueError(f"an id cannot be {name!r}: clients and proxies take it out of paths")
+    if isinstance(name, str) and _CONTROL.search(name):
+        raise ValueError(f"an id cannot have control characters, as {name[:100]!r} has")
+    return name
+
+
+NewDocumentName = Annotated[DocumentName, AfterValidator(_check_new)]
 ALGORITHMS = WITHOUT_HORIZON  # visitors never stop coming
 
 

@@ -49,6 +49,7 @@ def make_routes(engine: Engine, keys: Keys, replicas: Replicas) -> App:
         docs_url=None,
         redoc_url=None,
         openapi_url="/v1/openapi.json",
+        redirect_slashes=False,  # what a client made of a path must not become a request for something else
     )
     _add_errors(api)
     fast = add_ranking(api, engine)

@@ -14,6 +14,7 @@ from zoomrank.service.catalogue.settings import (
     MOST_SLOTS,
     NAME_PATTERN,
     DocumentName,
+    NewDocumentName,
     Settings,
 )
 from zoomrank.service.experiments import MOST_ARMS
@@ -164,7 +165,7 @@ class CopyRankRequest(Strict):
 class NewDocument(Strict):
     """A document with its place: a path of categories, a vector or a text, the same kind for all."""
 
-    id: DocumentName
+    id: NewDocumentName
     title: Text = ""
     url: Annotated[str, StringConstraints(max_length=4000)] = ""
     text: Text = ""
@@ -188,7 +189,7 @@ class DocumentChange(Strict):
 class AddedDocument(DocumentChange):
     """A document to add; without a path, a vector or a neighbour it is placed by its text."""
 
-    id: DocumentName
+    id: NewDocumentName
 
 
 class DocumentsRequest(Strict):
@@ -202,8 +203,8 @@ class Change(DocumentChange):
     that is renamed or moved to another path.
     """
 
-    add: DocumentName | None = None
-    put: DocumentName | None = None
+    add: NewDocumentName | None = None
+    put: NewDocumentName | None = None
     change: DocumentName | None = None
     remove: DocumentName | None = None
     category: Path | PathText | None = None
