@@ -68,6 +68,19 @@ async def test_without_keys_it_serves_its_own_names_alone(sqlite: Place) -> None
         assert (await client.get("/v1/collections", headers=given)).status_code == 200
 
 
+async def test_without_keys_only_its_own_pages_change_anything(sqlite: Place) -> None:
+    """A request without a body needs no consent from the service before a browser sends it."""
+    async with started(sqlite) as engine, client_of(engine) as client:
+        await served(engine)
+        for origin, status in (("https://evil.example", 403), ("null", 403), ("http://localhost:8000", 200)):
+            for method, path in (("POST", "remake"), ("PATCH", "documents/a"), ("DELETE", "query?query=owl")):
+                headers = {"Origin": origin, "Host": "localhost:8000", "Content-Type": "application/json"}
+                response = await client.request(method, f"/v1/collections/shop/{path}", headers=headers)
+                assert (response.status_code == 403) == (status == 403), (origin, method)
+        evil = {"Origin": "https://evil.example", "Host": "localhost:8000"}
+        assert (await client.get("/v1/collections", headers=evil)).status_code == 200  # a page cannot read it
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.3.2.1", "::1", "localhost"])
 def test_addresses_of_this_machine(host: str) -> None:
     assert is_loopback(host)

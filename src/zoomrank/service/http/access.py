@@ -94,6 +94,12 @@ class AllowedOrigins:
             and headers.get(b"origin", b"") in self._allowed
         )
 
+    def may_send(self, known: RouteRule, headers: Headers) -> bool:
+        """Return whether no page sent a request, or the service's own, or one that may send feedback."""
+        origin = headers.get(b"origin")
+        own = origin is None or origin.lower().partition(b"://")[2] == headers.get(b"host", b"").lower()
+        return own or (known.is_feedback and origin in self._allowed)
+
     @staticmethod
     async def answer(send: Send) -> None:
         """Answer a preflight request."""
@@ -104,6 +110,7 @@ class AllowedOrigins:
 ROLES = {"feedback": "give feedback", "rank": "rank", "read": "read", "admin": "admin"}  # role: what it permits
 SHORTEST_KEY = 16
 SMALL_BODY = 4 * 2**20  # bytes of ranking and feedback requests; collections may be larger
+SAFE = ("GET", "HEAD", "OPTIONS")
 _LOCAL = re.compile(rb"(localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?", re.IGNORECASE)
 _EVERYWHERE = [(b"x-content-type-options", b"nosniff")]
 _ON_PAGES = [
@@ -231,7 +238,7 @@ def needed_role(method: str, known: RouteRule) -> str | None:
         return "rank"
     if known.is_private:
         return "admin"
-    return "read" if known.is_reading or method in ("GET", "HEAD", "OPTIONS") else "admin"
+    return "read" if known.is_reading or method in SAFE else "admin"
 
 
 _GIVEN_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
@@ -378,6 +385,8 @@ class Access:
                 caller = self._keys.check(role, headers.get(b"authorization", b""))
         elif not _LOCAL.fullmatch(headers.get(b"host", b"localhost")):  # DNS rebinding: another name for this machine
             raise ForbiddenError("Without keys this service answers requests to localhost only: see serve --keys.")
+        elif method not in SAFE and not self._origins.may_send(known, headers):
+            raise ForbiddenError("A page of another site sent this request; without keys only the service's own may.")
         if known.body is not None and method == "POST":
             _check_media(known, headers.get(b"content-type", b""))
         return caller
