@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Iterable
-from itertools import islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -212,8 +211,8 @@ _VISITS = 4.0  # pseudo-visits at the prior rate
 
 def order_positions(documents: DocumentIds, order: Iterable[DocumentId]) -> list[int]:
     """Return the positions of the first documents of an order; unknown documents are skipped."""
-    known = (documents.position(one) for one in dict.fromkeys(order) if one in documents)
-    return list(islice(known, LONGEST))
+    places = documents.places(dict.fromkeys(order))
+    return [int(place) for place in places[places >= 0][:LONGEST]]
 
 
 def order_leads(ranker: SlotBandits, believed: float) -> bool:
