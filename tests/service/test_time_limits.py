@@ -63,6 +63,24 @@ def _rest(connection: socket.socket) -> bytes:
     return b"".join(parts)
 
 
+@pytest.mark.parametrize("piece", [b"x-more: " + b"y" * 1000 + b"\r\n", b"z" * 1000])
+def test_headers_without_end_are_refused(sqlite: Place, piece: bytes) -> None:
+    """Many fields, or one; also on a connection that has served a request before."""
+    with _serving(sqlite, TimeLimits()) as (_, port):
+        with _connected(port, WHOLE) as connection:
+            assert connection.recv(2**16).startswith(b"HTTP/1.1 200 ")
+            connection.sendall(HEAD + b"x-one: ")
+            with contextlib.suppress(ConnectionError):
+                for _ in range(20_000):
+                    connection.sendall(piece)
+                pytest.fail("20 MB of headers were taken")
+        with _connected(port, HEAD + b"x-one: " + b"y" * 2**16) as connection:
+            connection.sendall(b"y" * 10)
+            assert _rest(connection).startswith(b"HTTP/1.1 431 ")
+        with _connected(port, HEAD + b"x-one: " + b"y" * 2**15 + b"\r\n" + WHOLE[len(HEAD) :]) as connection:
+            assert connection.recv(2**16).startswith(b"HTTP/1.1 200 ")
+
+
 def test_those_who_stop_in_the_middle_are_told_and_go_away(sqlite: Place) -> None:
     with _serving(sqlite, QUICK) as (server, port):
         hanging = [_connected(port, HALF_HEADERS if number % 2 else HALF_BODY) for number in range(300)]

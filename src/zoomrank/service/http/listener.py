@@ -3,6 +3,7 @@
 A client that connects and sends nothing, or stops in the middle, would hold a connection and delay a shutdown. So
 headers must arrive within some seconds of the first byte, bodies may not pause for long, and the small bodies of
 rankings and feedback have a limit in total. A client that is too slow gets status 408, and the connection is closed.
+So is one whose headers never end: they would all be kept in memory.
 Requests that arrive in one piece, as nearly all do, never start a timer.
 """
 
@@ -31,6 +32,9 @@ class TimeLimits(NamedTuple):
 
 
 TIME_LIMITS = TimeLimits()
+LARGEST_HEAD = 2**16  # bytes of a request line and headers
+_AGAIN = "send it again, all at once."
+_TOO_LONG = f"The headers of this request exceed {LARGEST_HEAD // 1024} kB: send fewer, or smaller cookies."
 
 
 class TimedProtocol(HttpToolsProtocol):
@@ -41,6 +45,7 @@ class TimedProtocol(HttpToolsProtocol):
     _begun = 0.0  # when the current wait began
     _heard = 0.0  # when the last byte arrived
     _of: Any = None  # the request whose body is awaited; None: headers
+    _head = 0  # bytes of headers that are incomplete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for headers."""
@@ -51,10 +56,15 @@ class TimedProtocol(HttpToolsProtocol):
         """Process received bytes."""
         super().data_received(data)
         cycle = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            self._head = 0
         if cycle is not None and not cycle.more_body and not cycle.response_complete:  # the request is complete
             self._stop_clock()
         elif cycle is None or cycle.response_complete:
-            if self._clock is None:
+            self._head += len(data)
+            if self._head > LARGEST_HEAD:
+                self._refuse(431, "Request Header Fields Too Large", "headers", _TOO_LONG)
+            elif self._clock is None:
                 self._wait_for(None)
         else:
             self._heard = self.loop.time()
@@ -101,26 +111,27 @@ class TimedProtocol(HttpToolsProtocol):
     def _give_up(self) -> None:
         cycle = self._of
         if (cycle is None and self.scope is not None) or (cycle is not None and not cycle.response_started):
-            self.transport.write(_too_slow("headers" if cycle is None else "body"))
+            what = "headers" if cycle is None else "body"
+            self._refuse(408, "Request Timeout", "timeout", f"The {what} of this request arrived too slowly: {_AGAIN}")
         if cycle is not None:  # end the application's wait for the body
             cycle.disconnected = True
             cycle.message_event.set()
+        self.transport.close()
+
+    def _refuse(self, status: int, reason: str, error: str, message: str) -> None:
+        """Write a response that no application makes, and close the connection."""
+        body = json.dumps({"error": error, "message": message}).encode()
+        head = (
+            f"HTTP/1.1 {status} {reason}\r\ncontent-type: application/json\r\n"
+            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode() + body)
         self.transport.close()
 
 
 def timed(limits: TimeLimits) -> type[TimedProtocol]:
     """Return the protocol with these limits."""
     return type("TimedProtocol", (TimedProtocol,), {"limits": limits})
-
-
-def _too_slow(what: str) -> bytes:
-    message = f"The {what} of this request arrived too slowly: send it again, all at once."
-    body = json.dumps({"error": "timeout", "message": message}).encode()
-    head = (
-        "HTTP/1.1 408 Request Timeout\r\ncontent-type: application/json\r\n"
-        f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
-    )
-    return head.encode() + body
 
 
 SHUTDOWN_GRACE = 5  # seconds that requests may take at shutdown
