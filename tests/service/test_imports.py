@@ -232,3 +232,45 @@ def test_the_command_here_and_over_http(tmp_path: Path, capsys: pytest.CaptureFi
         found = verify(view)
     assert found.findings == []
     assert found.checked["impressions"] == 240
+
+
+HOSTILE = {
+    "half of a character": b'{"query": "\\ud800", "shown": ["d000"], "clicked": null}',
+    "NUL": b'{"query": "a\\u0000b", "shown": ["d000"], "clicked": null}',
+    "an object for a query": b'{"query": {"a": 1}, "shown": ["d000"], "clicked": null}',
+    "an object for a click": b'{"query": "a", "shown": ["d000"], "clicked": {"a": 1}}',
+    "deep": b'{"query": "a", "shown": ' + b"[" * 100_000 + b"]" * 100_000 + b', "clicked": null}',
+    "many digits": b'{"query": "a", "shown": ["d000"], "clicked": ' + b"9" * 5_000 + b"}",
+    "a number for what was shown": b'{"query": "a", "shown": 7, "clicked": null}',
+    "not text": b'{"query": "\xff", "shown": ["d000"], "clicked": null}',
+}
+
+
+@pytest.mark.parametrize("line", HOSTILE.values(), ids=HOSTILE)
+async def test_a_hostile_log_is_refused_and_nothing_of_it_learned(sqlite: Place, line: bytes) -> None:
+    async with started(sqlite) as engine, client_of(engine) as client:
+        await served(engine)
+        content = lines(impressions(20)) + line + b"\n"
+        response = await client.post("/v1/collections/shop/clicks", content=content, headers=JSONL)
+        assert response.status_code == 422, response.text
+        assert (await client.get("/v1/collections/shop/queries")).json()["queries"] == []
+
+
+async def test_damaged_parquet_files_are_refused_or_read(sqlite: Place) -> None:
+    """Bytes changed at random, or cut off: never an error of the service."""
+    table = [{"query": query, "shown": shown, "clicked": clicked} for query, shown, clicked in impressions(60)]
+    file = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(table), file)
+    rng, whole = random.Random(7), file.getvalue()
+    async with started(sqlite) as engine, client_of(engine) as client:
+        await served(engine)
+        statuses = set()
+        for _ in range(60):
+            content = bytearray(whole[: rng.choice([len(whole), rng.randrange(len(whole))])])
+            for _ in range(rng.randrange(4)):
+                content[rng.randrange(len(content))] = rng.randrange(256)
+            headers = {"Content-Type": "application/vnd.apache.parquet"}
+            response = await client.post("/v1/collections/shop/clicks", content=bytes(content), headers=headers)
+            statuses.add(response.status_code)
+        assert statuses <= {200, 422}
+        assert 422 in statuses

@@ -111,7 +111,9 @@ def checked(number: int, shown: Sequence[DocumentId], clicked: DocumentId | None
 
 def _rankings(rows: Iterable[Sequence[Any]]) -> Iterator[Impression]:
     for number, (query, shown, clicked, *looked_at) in enumerate(rows, start=1):
-        if isinstance(clicked, list | bool):
+        if isinstance(query, list | dict):
+            raise FeedbackError(f"Impression {number} has {query!r} as its query; it must be a text.")
+        if isinstance(clicked, list | dict | bool):
             raise FeedbackError(f"Impression {number} has {clicked!r} as what was clicked; it must be an id, or null.")
         click = None if clicked == "" else clicked
         if click is None and looked_at and isinstance(shown, list):

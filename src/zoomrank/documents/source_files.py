@@ -109,8 +109,15 @@ def read_rows(file: Path | IO[bytes], kind: str) -> RowByRow:
 
 
 def _each_parquet_row(table: Any, chosen: Sequence[str]) -> Iterator[Sequence[Any]]:
-    for batch in table.iter_batches(columns=list(chosen)):
-        yield from zip(*(batch.column(name).to_pylist() for name in chosen), strict=True)
+    with _parquet_errors("The table"):
+        batches = iter(table.iter_batches(columns=list(chosen)))
+    while True:
+        with _parquet_errors("The table"):
+            batch = next(batches, None)
+            rows = None if batch is None else [batch.column(name).to_pylist() for name in chosen]
+        if rows is None:
+            return
+        yield from zip(*rows, strict=True)
 
 
 def named(file: Path | IO[bytes]) -> str:
@@ -296,7 +303,7 @@ def _each_object(file: Path | IO[bytes]) -> Iterator[dict[str, Any]]:
     for number, line in _lines(file):
         try:
             row = json.loads(line)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:  # also a number with thousands of digits, or deep nesting
             raise SourceError(f"{named(file)} has no JSON object in line {number}: {error}.") from error
         if not isinstance(row, dict):
             raise SourceError(f"{named(file)} has a {type(row).__name__} in line {number}, not a JSON object.")
@@ -310,17 +317,26 @@ class _LazyColumns(dict[str, Any]):
         self.table = table
 
     def __missing__(self, name: str) -> list[Any]:
-        values: list[Any] = self.table.read([name]).column(0).to_pylist()
+        with _parquet_errors("The table"):
+            values: list[Any] = self.table.read([name]).column(0).to_pylist()
         return values
 
 
 def _opened_parquet(file: Path | IO[bytes]) -> Any:
     try:
-        from pyarrow import ArrowInvalid
         from pyarrow.parquet import ParquetFile
     except ImportError as error:
         raise MissingExtraError("Parquet files need pyarrow: pip install 'zoomrank[documents]'.") from error
-    try:
+    with _parquet_errors(named(file)):
         return ParquetFile(file)
-    except ArrowInvalid as error:
-        raise SourceError(f"{named(file)} is not a Parquet file that can be read: {error}") from error
+
+
+@contextmanager
+def _parquet_errors(called: str) -> Iterator[None]:
+    """Raise what a damaged file makes pyarrow raise as a `SourceError`."""
+    from pyarrow import ArrowException
+
+    try:
+        yield
+    except (ArrowException, OSError, ValueError, OverflowError, TypeError, KeyError) as error:
+        raise SourceError(f"{called} is not a Parquet file that can be read: {error}") from error

@@ -16,6 +16,7 @@ from zoomrank.service.storage.store_reader import StoredCollection
 from zoomrank.spaces import DocumentId, DocumentTree
 
 _NUMBER = re.compile(r"-?[0-9]{1,19}")
+_NOT_STORED = re.compile(r"[\x00\ud800-\udfff]")
 
 
 class ServedCollection:
@@ -72,6 +73,8 @@ class ServedCollection:
             )
         if not query.strip():
             raise UnprocessableError("A query has something besides spaces.")
+        if _NOT_STORED.search(query):
+            raise UnprocessableError(f"A query is text without NUL and without half of a character: {query[:100]!r}.")
         return query
 
     def about(self, said: About | None) -> str | None:
