@@ -6,11 +6,12 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.services import Clock, Place, as_json, audit, served, started
+from tests.support.services import Clock, Place, as_json, audit, client_of, served, started
 from zoomrank.service import idempotency
 from zoomrank.service.catalogue.served_collection import ServedCollection
 from zoomrank.service.engine import Engine
 from zoomrank.service.errors import KeyReusedError, StorageError
+from zoomrank.service.http.access import Keys
 from zoomrank.service.rank_options import Caller, RankOptions
 from zoomrank.service.storage.events import Batch
 from zoomrank.service.storage.ownership import count_in
@@ -116,3 +117,21 @@ async def test_over_http(engine: Engine, client: httpx.AsyncClient) -> None:
     for key in ("", "x" * 256, "a b"):
         assert (await rank(key)).status_code == 422
     assert _shown(engine) == 2
+
+
+async def test_keys_of_different_callers_are_different(sqlite: Place) -> None:
+    secrets = ["a" * 16, "b" * 16]
+    async with started(sqlite) as engine, client_of(engine, Keys(dict.fromkeys(secrets, "rank"))) as client:
+        await served(engine)
+        first, other, again = [
+            as_json(
+                await client.post(
+                    "/v1/collections/shop/rank",
+                    json={"query": "owl"},
+                    headers={"Idempotency-Key": "one", "Authorization": f"Bearer {secret}"},
+                )
+            )
+            for secret in (*secrets, secrets[0])
+        ]
+        assert first == again
+        assert first["impression"] != other["impression"]

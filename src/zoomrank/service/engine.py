@@ -154,7 +154,7 @@ class Engine:
         described: list[dict[str, Any]] | None = None
         request = None
         if caller.idempotency_key is not None:
-            request = request_digest(served.id, caller.idempotency_key, options.fingerprint(query))
+            request = request_digest(served.id, caller, options.fingerprint(query))
 
         async def show() -> Event:
             nonlocal described

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import NamedTuple
 
 from zoomrank.service.errors import KeyReusedError, NotOwnerError, StorageError
+from zoomrank.service.rank_options import Caller
 from zoomrank.service.storage.events import Event, unpack_parts
 from zoomrank.service.storage.store import EngineContext
 
@@ -22,9 +23,10 @@ MOST_KEPT = 200_000
 _KEY = 16  # bytes of a request's digest that identify the key; the rest identifies the body
 
 
-def request_digest(collection: int, key: str, body: bytes) -> bytes:
-    """Return the digest that is stored of a request with a key."""
-    mine = hashlib.blake2b(f"{collection}/{key}".encode(), digest_size=_KEY).digest()
+def request_digest(collection: int, caller: Caller, body: bytes) -> bytes:
+    """Return the digest that is stored of a request with a key. Each API key has idempotency keys of its own."""
+    key = (caller.digest or b"") + f"{collection}/{caller.idempotency_key}".encode()
+    mine = hashlib.blake2b(key, digest_size=_KEY).digest()
     return mine + hashlib.blake2b(body, digest_size=8).digest()
 
 
