@@ -247,3 +247,19 @@ async def test_a_request_that_a_stop_gave_up_is_told(
     asking.cancel()
     told = await asking
     assert (told.status_code, told.json()["message"]) == (503, "The service is stopping.")
+
+
+@pytest.mark.parametrize("bad", ["\x1b[2J", "\x85", "\u2028", "\u202e", "\ud800", "\x00", "\r\n2026 error: forged"])
+def test_a_line_holds_nothing_that_a_terminal_obeys(bad: str) -> None:
+    def log(logger: logging.Logger) -> None:
+        try:
+            int(bad + "x")
+        except ValueError:
+            logger.exception("owl %s end", bad)
+
+    text = _lines(TextFormatter(), log)
+    assert all(line.isprintable() for line in text)
+    assert text[0].endswith(f"owl {json.dumps(bad)[1:-1]} end")
+    [line] = _lines(JsonFormatter(), log)
+    line.encode()
+    assert json.loads(line)["message"] == f"owl {bad} end"

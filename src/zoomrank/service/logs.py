@@ -44,7 +44,7 @@ class JsonFormatter(logging.Formatter):
             about["request"] = request
         if record.exc_info:
             about["exception"] = self.formatException(record.exc_info)
-        return json.dumps(about, ensure_ascii=False, default=str)
+        return _printable(json.dumps(about, ensure_ascii=False, default=str))
 
 
 class TextFormatter(logging.Formatter):
@@ -52,10 +52,17 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record."""
-        said = record.getMessage().strip().replace("\n", "\\n").replace("\r", "\\r")  # no forged lines
         request = f" [{REQUEST.get()}]" if REQUEST.get() else ""
-        line = f"{_time(record)} {record.levelname.lower()}: {said}{request}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        line = f"{_time(record)} {record.levelname.lower()}: {_printable(record.getMessage().strip())}{request}"
+        trace = self.formatException(record.exc_info).splitlines() if record.exc_info else []
+        return "\n".join([line, *map(_printable, trace)])
+
+
+def _printable(text: str) -> str:
+    """Escape, as JSON does, what a terminal would obey or a reader would not see: no forged lines, no colours."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
 
 
 def _time(record: logging.LogRecord) -> str:
