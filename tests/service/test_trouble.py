@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.services import Clock, Place, audit, key_of, served, small_collection, started
+from tests.support.services import Clock, Place, audit, client_of, key_of, served, small_collection, started
 from zoomrank.documents import Collection
 from zoomrank.service import write_queue as journal_module
 from zoomrank.service.catalogue.served_collection import ServedCollection
@@ -20,6 +20,7 @@ from zoomrank.service.catalogue.settings import Settings
 from zoomrank.service.engine import Engine
 from zoomrank.service.errors import ExistsError, NotFoundError, ServiceError, StorageError
 from zoomrank.service.http import page_data
+from zoomrank.service.http.routes import operations
 from zoomrank.service.learners import housekeeping
 from zoomrank.service.storage import postgres_store, sqlite_store
 from zoomrank.service.storage.events import WAITING, Batch, Event
@@ -410,3 +411,24 @@ async def test_nobody_waits_for_ever_for_a_lock_of_postgres(
                 await asyncio.wait_for(engine.rank(shop, "owl"), 20)
         await engine.rank(shop, "owl")
         await audit(engine)
+
+
+async def test_a_service_whose_store_hangs_is_not_ready(sqlite: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    _write_in_a_thread(monkeypatch)
+    monkeypatch.setattr(operations, "_LONGEST_WRITE", 0.05)
+    async with started(sqlite) as engine, client_of(engine) as client:
+        shop = await served(engine)
+        write, go = engine.store.write, threading.Event()
+
+        def slowly(batch: Batch) -> None:
+            go.wait(30)
+            write(batch)
+
+        monkeypatch.setattr(engine.store, "write", slowly)
+        assert (await client.get("/v1/ready")).status_code == 200
+        asking = asyncio.create_task(engine.rank(shop, "owl"))
+        await asyncio.sleep(0.2)
+        assert (await client.get("/v1/ready")).json() == {"status": "storage"}
+        go.set()
+        await asking
+        assert (await client.get("/v1/ready")).status_code == 200

@@ -44,6 +44,7 @@ class WriteQueue:
         self.batch = Batch()  # the next one that is written
         self._waiting: list[asyncio.Future[None]] = []
         self._writing: Batch | None = None
+        self._since = 0.0  # when that write began
         self._work = threading.Semaphore(0)
         self._handed: tuple[Batch, list[asyncio.Future[None]], asyncio.AbstractEventLoop] | None = None
         self._seconds = 0.0  # recent duration of writes on the loop
@@ -63,6 +64,11 @@ class WriteQueue:
     def is_idle(self) -> bool:
         """True if no write is running, so the store has everything outside the batch."""
         return self._writing is None
+
+    @property
+    def seconds_writing(self) -> float:
+        """Duration of the running write so far; events in it, and after it, have waited about as long."""
+        return 0.0 if self._writing is None else time.monotonic() - self._since
 
     # Adding to the batch: its rows may also be added to directly. Call `wait_durable` or `flush` afterwards.
 
@@ -105,7 +111,7 @@ class WriteQueue:
 
     def _hand_over(self) -> None:
         if self._writing is None and self._waiting and not self._hold_back():
-            self._writing, waiting = self.batch, self._waiting
+            self._writing, waiting, self._since = self.batch, self._waiting, time.monotonic()
             self.batch, self._waiting = Batch(), []
             if self._is_quick():
                 began = time.perf_counter()

@@ -13,6 +13,8 @@ from zoomrank.service.http.access import Keys
 from zoomrank.service.http.fast_path import HEALTH, READY
 from zoomrank.service.http.metrics import Metrics, Replicas, replicas_response
 
+_LONGEST_WRITE = 2.0  # seconds: a store that takes longer hangs, and rankings wait for it
+
 
 def add_operations(api: FastAPI, engine: Engine, metrics: Metrics, keys: Keys, replicas: Replicas) -> None:
     """Add the routes."""
@@ -24,8 +26,9 @@ def add_operations(api: FastAPI, engine: Engine, metrics: Metrics, keys: Keys, r
 
     @api.get(READY.path, response_model=wire.StatusResponse)
     async def ready() -> Any:
-        """Return 200 if the service can rank and write to its store."""
-        status = "starting" if not engine.ready else "storage" if engine.store.database.away else "ready"
+        """Return 200 if the service can rank and write to its store, in time."""
+        is_away = engine.store.database.away or engine.write_queue.seconds_writing > _LONGEST_WRITE
+        status = "starting" if not engine.ready else "storage" if is_away else "ready"
         return {"status": status} if status == "ready" else JSONResponse({"status": status}, 503)
 
     @api.get(wire.ROLE, response_model=wire.RoleResponse)
