@@ -249,3 +249,27 @@ def test_what_is_damaged_is_said_in_words_by_the_command(sqlite: Place) -> None:
     assert "“shop” is damaged" in done.stderr
     assert "zoomrank restore" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+HANGING = """
+import sys, time
+from pathlib import Path
+from zoomrank.service import server, write_queue
+server.LONGEST_STOP = 1.0
+write_queue.WriteQueue._is_quick = lambda _: False
+write_queue.WriteQueue._write = lambda *_: time.sleep(1000)
+server.make_server(Path(sys.argv[1]), port=0, announce=lambda address: print(address, flush=True)).run()
+"""
+
+
+def test_a_stop_ends_though_the_store_hangs(sqlite: Place) -> None:
+    make_collection(sqlite)
+    command = [sys.executable, "-c", HANGING, str(sqlite.folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603
+        assert process.stdout is not None
+        with _connected(int(process.stdout.readline().rpartition(":")[2]), WHOLE):
+            time.sleep(0.3)
+            process.send_signal(signal.SIGTERM)
+            _, said = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "Stopping took more than 1 seconds" in said

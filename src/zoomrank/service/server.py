@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import ipaddress
+import logging
 import os
 import signal
 import socket
@@ -24,7 +25,9 @@ from zoomrank.service.http.app import LARGEST_BODY, make_app
 from zoomrank.service.http.listener import TIME_LIMITS, TimeLimits, listen, url_of, uvicorn_config
 from zoomrank.service.storage.store_snapshot import open_store
 
+_log = logging.getLogger(__name__)
 _AT_ONCE = 0.5  # seconds that it may take to end when it is told to twice
+LONGEST_STOP = 10.0  # seconds after which a stop ends, whatever hangs
 _LOOK_EVERY = 10  # ticks, of which there are ten a second
 
 
@@ -137,16 +140,17 @@ class Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
         """Stop on a signal, which is no failure; on a second one, without waiting."""
-        if self.should_exit:
-            self.force_exit = True
-            threading.Thread(target=_end, daemon=True).start()
+        self.force_exit = self.should_exit
         self.should_exit = True
+        threading.Thread(target=_end, args=[_AT_ONCE if self.force_exit else LONGEST_STOP], daemon=True).start()
 
     def _hang_up(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
         self._hung_up = True
 
 
-def _end() -> None:
+def _end(after: float) -> None:
     """End the process, whatever else it does: the log has everything that was acknowledged."""
-    time.sleep(_AT_ONCE)
+    time.sleep(after)
+    if after > _AT_ONCE:
+        _log.error("Stopping took more than %g seconds, so the process ends; what was acknowledged is stored.", after)
     os._exit(1)
