@@ -2,8 +2,11 @@
 
 import asyncio
 import contextlib
+import hashlib
+import io
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -14,10 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
 from tests.service.test_collections import KINDS
 from tests.support.services import Place, audit, client_of, kept_digest, served, started
+from zoomrank.documents import Collection, collection_file
 from zoomrank.service.engine import Engine
 from zoomrank.service.errors import UnprocessableError
 from zoomrank.service.http import builder as maker_module
@@ -297,3 +302,52 @@ async def test_a_large_body_does_not_stop_the_loop(sqlite: Place, monkeypatch: p
         assert ranked > 10
         go.set()
         assert (await making).json()["documents"] == 20_000
+
+
+def _forged(rng: random.Random, collection: Collection) -> bytes:
+    """The file of a collection, altered, with checksums that agree."""
+    file = io.BytesIO()
+    collection_file.write(collection, file)
+    length = collection_file._PREFIX.unpack_from(whole := file.getvalue())[2]
+    start = collection_file._PREFIX.size + length
+    header, body = json.loads(whole[start - length : start]), bytearray(whole[start:])
+    array = rng.choice(header["arrays"])
+    match rng.randrange(5):
+        case 0:
+            array["type"] = rng.choice(["|u1", "<u4", "<i8", "<f4", "<f8"])
+        case 1:
+            array["shape"] = [max(0, size + rng.choice([-1, 1])) for size in array["shape"]]
+        case 2:
+            header[rng.choice(["scale", "notes"])] = rng.choice([None, "x", -1, [1], {"a": 1}])
+        case _:
+            for _ in range(rng.choice([1, 3, 20])):
+                body[rng.randrange(len(body))] = rng.randrange(256)
+    text = json.dumps({**header, "sha256": hashlib.sha256(body).hexdigest()}).encode()
+    text += b" " * (-(collection_file._PREFIX.size + len(text)) % 64)
+    prefix = collection_file.MAGIC, collection_file.VERSION, len(text), hashlib.sha256(text).digest()
+    return collection_file._PREFIX.pack(*prefix) + text + body
+
+
+async def test_forged_collections_are_refused_or_served(sqlite: Place) -> None:
+    """Whoever alters a file can compute its checksums again. It is refused, or serves as what it says."""
+    ids, rng = [f"d{number}" for number in range(60)], random.Random(3)
+    paths = {one: f"A{number % 5} > B{number % 15}" for number, one in enumerate(ids)}
+    vectors = np.random.default_rng(0).normal(size=(60, 4))
+    sources = [
+        Collection.from_taxonomy(paths, titles={one: f"ö {one}" for one in ids}),
+        Collection.from_vectors(vectors, ids=ids, titles=[f"ä {one}" for one in ids]),
+    ]
+    asked = [("GET", "/documents", None), ("GET", "/documents?search=d1", None), ("POST", "/rank", {"query": "owl"})]
+    asked += [("GET", "/tree?query=owl", None), ("PATCH", "/documents/d3", {"title": "x"}), ("GET", "", None)]
+    async with started(sqlite) as engine, client_of(engine) as client:
+        accepted = 0
+        for number in range(80):
+            where = f"/v1/collections/c{number}"
+            made = await client.put(where, content=_forged(rng, sources[number % 2]))
+            assert made.status_code in (201, 422), made.text
+            if made.status_code == 201:
+                accepted += 1
+                for method, path, body in asked:
+                    response = await client.request(method, where + path, json=body)
+                    assert response.status_code < 500, (number, method, path)
+        assert 0 < accepted < 80

@@ -47,6 +47,10 @@ VERSION = 1
 ALIGNMENT = 64
 _PREFIX = struct.Struct("<8sIQ32s")
 _TYPES = ("|u1", "<u4", "<i8", "<f4", "<f8")
+_TYPE_OF = {  # of arrays, by their names or the last part of these
+    **{"parent": ("<u4",), "width": ("<f8",), "vectors": ("<f4", "<f8"), "ids": ("<i8",)},
+    **{"letters": ("|u1",), "ends": ("<i8",)},
+}
 _LONGEST_HEADER = 1 << 24
 _PIECE = 1 << 24
 
@@ -99,7 +103,8 @@ def load_collection(path: PathLike | IO[bytes], verify: bool = False) -> Collect
         The file, as `Collection.save` wrote it. A binary file that is open is mapped as well, from its beginning, and
         may be closed or lose its name afterwards; a file that cannot be mapped, such as `io.BytesIO`, is read.
     verify : bool
-        True: read every byte and compare the checksum. The header and the tree are always checked.
+        True: read every byte, compare the checksum, and check texts and vectors. The header and the tree are always
+        checked.
 
     Returns
     -------
@@ -151,6 +156,12 @@ def _loaded(file: IO[bytes], path: str, verify: bool) -> LoadedFile:
         columns = {name: strings_of(arrays, name) for name in ("titles", "urls", "texts")}
         tree = _tree(arrays)
         vectors = arrays.get("vectors")
+        if verify:  # whoever wrote the checksum may have written anything
+            for strings in (tree.names, *columns.values()):
+                if isinstance(strings, PackedStrings):
+                    strings.checked()
+            if vectors is not None and not all(np.isfinite(some).all() for some in np.array_split(vectors, 64)):
+                raise FileFormatError("its vectors are not all finite.")
         collection = Collection(tree, scale=header["scale"], vectors=vectors, notes=header["notes"], **columns)
         return LoadedFile(collection, header, arrays)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
@@ -229,7 +240,8 @@ def _mapped(header: Mapping[str, Any], body: Array) -> Iterator[tuple[str, Array
     """Yield the arrays, each a window into the file."""
     for entry in header["arrays"]:
         name, dtype, shape, place = entry["name"], entry["type"], tuple(entry["shape"]), entry["place"]
-        if dtype not in _TYPES or min((place, *shape)) < 0 or place % ALIGNMENT:
+        wanted = _TYPE_OF.get(name, _TYPE_OF.get(name.rpartition(".")[2], _TYPES))
+        if dtype not in wanted or min((place, *shape)) < 0 or place % ALIGNMENT:
             raise FileFormatError(f"the array {name!r} is of a kind that zoomrank does not write.")
         count = int(np.prod(shape, dtype=object))
         if place + count * np.dtype(dtype).itemsize > len(body):
