@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zoomrank as zr
+from zoomrank import compiled
 from zoomrank.compiled import KERNELS, expecting
 from zoomrank.rankers.registry import RANKERS
 
@@ -158,6 +159,29 @@ print("done")
 def test_a_program_may_end_while_a_kernel_is_prepared() -> None:
     shown = subprocess.run([sys.executable, "-c", ENDS_SOON], capture_output=True, text=True, check=True)  # noqa: S603
     assert (shown.stdout, shown.stderr) == ("done\n", "")
+
+
+def test_much_work_in_small_pieces_waits_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many short simulations do, which keep all cores from the compiler; a service does not, as it says nothing."""
+    waited: list[bool] = []
+
+    def prepare(_: Any, __: Any, compile_it: bool) -> bool:
+        waited.append(compile_it)
+        return False
+
+    monkeypatch.setattr(compiled, "_prepare", prepare)
+    monkeypatch.setattr(compiled, "AT_ONCE", False)
+    kernel = compiled.Kernel(lambda number: number)
+    compiled.KERNELS.remove(kernel)
+    kernel.spent[(int,)] = compiled.WAITING
+    assert kernel.choose(1) == 1
+    assert waited == []
+    with expecting(0.01):
+        assert kernel.choose(1) == 1
+    assert waited == [True]
+    with expecting(0.01):  # of other types there was none
+        kernel.choose("")
+    assert waited == [True]
 
 
 def test_work_that_is_known_to_be_much_waits_for_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -215,6 +215,10 @@ class Kernel:
     def choose(self, *arguments: Any) -> Any:
         """Run a call for whose types there is no machine code yet."""
         seconds = math.inf if AT_ONCE else _EXPECTED.get()
+        if (
+            seconds > 0.0
+        ):  # with what was done before: many small pieces of work are much, and may keep a compiler waiting
+            seconds += self.spent.get(_kind(arguments), 0.0)
         if self._seconds is not None:
             seconds = max(seconds, self._seconds(*arguments))
         if self.bulk:
@@ -232,12 +236,16 @@ class Kernel:
 
     def _account(self, arguments: tuple[Any, ...], seconds: float) -> None:
         """Add up the time spent in plain Python; get machine code beside the program once that pays."""
-        kind = None if self.bulk else tuple(map(type, arguments))
+        kind = None if self.bulk else _kind(arguments)
         before = self.spent.get(kind, 0.0)
         self.spent[kind] = before + seconds
         passed = [limit for limit in (LOADING, COMPILING) if before <= limit < before + seconds]
         if passed and not self.bulk:
             _prepare_beside(self, arguments, passed[-1] == COMPILING)
+
+
+def _kind(arguments: tuple[Any, ...]) -> tuple[type, ...]:
+    return tuple(map(type, arguments))
 
 
 def tiers() -> dict[str, int]:
