@@ -329,7 +329,7 @@ def _forged(rng: random.Random, collection: Collection) -> bytes:
 
 
 async def test_forged_collections_are_refused_or_served(sqlite: Place) -> None:
-    """Whoever alters a file can compute its checksums again. It is refused, or serves as what it says."""
+    """A client that alters a file computes its checksums again: it is refused, or served as what it says."""
     ids, rng = [f"d{number}" for number in range(60)], random.Random(3)
     paths = {one: f"A{number % 5} > B{number % 15}" for number, one in enumerate(ids)}
     vectors = np.random.default_rng(0).normal(size=(60, 4))

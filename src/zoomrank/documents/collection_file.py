@@ -156,7 +156,7 @@ def _loaded(file: IO[bytes], path: str, verify: bool) -> LoadedFile:
         columns = {name: strings_of(arrays, name) for name in ("titles", "urls", "texts")}
         tree = _tree(arrays)
         vectors = arrays.get("vectors")
-        if verify:  # whoever wrote the checksum may have written anything
+        if verify:  # a client that alters a file computes its checksums again
             for strings in (tree.names, *columns.values()):
                 if isinstance(strings, PackedStrings):
                     strings.checked()
