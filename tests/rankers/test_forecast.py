@@ -134,7 +134,7 @@ def test_a_fresh_ranker_tries_everywhere() -> None:
 
 def test_a_settled_ranker_tries_nothing() -> None:
     ranker = zr.ZoomRank(TREE, slots=2, seed=0)
-    for visit in range(2000):
+    for visit in range(4000):
         ranking = ranker.rank()
         wanted = 3 if visit % 5 < 3 else 12
         ranker.learn(ranking, ranking.documents.index(wanted) if wanted in ranking.documents else None)

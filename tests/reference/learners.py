@@ -627,7 +627,7 @@ class PathZooming(Visits):
         if plays < 1:
             return math.inf
         new = 300 / (self.n[0, i] + 1 + 300)
-        c = self.confidence * (1 + self.growth * (1 - new) * self.in_want(u, i, above))
+        c = self.confidence * ((i + 1) / self.slots) * (1 + self.growth * (1 - new) * self.in_want(u, i, above))
         best_of = math.sqrt(float(np.log(len(self.tree.below(u)))) / float(np.log(2**15)))
         spread = float(np.float32(self.tree.width[u] * best_of))
         return (self.upper(clicks / plays, plays, c) + self.optimism * spread) * (1 - 0.05 * new)

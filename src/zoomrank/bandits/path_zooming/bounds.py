@@ -140,6 +140,12 @@ def _neglect(state: Any, entry: Scalar, slot: Scalar, plays: Scalar, around: Sca
 
 
 @inlined
+def slot_confidence(state: Any, slot: Scalar) -> Scalar:
+    """Return the confidence of a slot: exploring costs least at the bottom; all slots build on what the top shows."""
+    return state.confidence * ((np.float64(slot) + 1.0) / np.float64(state.bound.shape[1]))
+
+
+@inlined
 def index_of(
     state: Any, entry: Scalar, slot: Scalar, evidence: tuple[Scalar, Scalar], around: tuple[Scalar, Scalar]
 ) -> tuple[Scalar, Scalar, Scalar]:
@@ -156,7 +162,8 @@ def index_of(
         neglect = _neglect(state, at, slot, plays, around[0])
         mean = clicks / plays
         new = SETTLING / (np.float64(state.plays[0, np.uint64(slot)]) + 1.0 + SETTLING)
-        bound = upper_bound(mean, plays, state.confidence * (1.0 + state.growth * (1.0 - new) * neglect))
+        confidence = slot_confidence(state, slot) * (1.0 + state.growth * (1.0 - new) * neglect)
+        bound = upper_bound(mean, plays, confidence)
         bound += state.optimism * np.float64(state.spread[np.uint64(state.node[at])])
         bound *= 1.0 - MARGIN * new
     return bound, mean, neglect

@@ -16,11 +16,12 @@ Why it needs so few visits:
 5. *The correlation rule* of RankCorrZoom, unchanged, for records and bounds alike.
 6. *Children take after their parents.* A subtree starts with `prior` pseudo-visits at the click rate of its parent. So
    an unseen child is tried early below a good parent, late below a poor one.
-7. *What looks poor is tried again.* c is `confidence · (1 + g · neglect)`. The neglect of a subtree is `log(2sN / n)`,
-   with N the visits of its parent and s its share of the parent's documents; so a subtree that looks poor by bad luck
-   is tried again as its siblings are visited more and more. Neglect beyond `log 4` (less than half of the fair share)
-   is passed down to all subtrees within it. g is `growth` times `v / (v + 300)`, with v the visits of the slot: at
-   first, what was found is used, and what was unlucky waits.
+7. *What looks poor is tried again.* c is `confidence · (1 + g · neglect)` in the lowest slot, and smaller in higher
+   ones, in proportion to their place from the top: what the top shows, all others build on. The neglect of a subtree is
+   `log(2sN / n)`, with N the visits of its parent and s its share of the parent's documents; so a subtree that looks
+   poor by bad luck is tried again as its siblings are visited more and more. Neglect beyond `log 4` (less than half of
+   the fair share) is passed down to all subtrees within it. g is `growth` times `v / (v + 300)`, with v the visits of
+   the slot: at first, what was found is used, and what was unlucky waits.
 8. *A trial must promise enough.* At first a twentieth is taken off all bounds, and less as visits come in: the slot
    stays with what is about as good as anything may be, such as what similar queries have found.
 9. *Slots add to each other.* In a subtree that holds documents shown above, their own clicks do not count, each of
