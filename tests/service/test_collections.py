@@ -22,7 +22,7 @@ KINDS: dict[str, list[dict[str, Any]]] = {
     "vectors": [{"id": number, "vector": [number % 3, 1.0, -number]} for number in range(9)],
     "same": [{"id": number, "vector": [1.0, 2.0]} for number in range(9)],
     "texts": [{"id": f"t{number}", "text": f"barn owl number {number}", "url": "javascript:1"} for number in range(9)],
-    "one": [{"id": "", "path": ["x" * 200]}],
+    "one": [{"id": "…", "path": ["x" * 200]}],
 }
 
 
