@@ -47,7 +47,7 @@ def make_ready(kernel: Kernel, signature: tuple[Any, ...], compile_it: bool) -> 
     """Load the machine code of a kernel for these types, or else compile it if asked to. Return whether it is there."""
     with global_compiler_lock:
         dispatcher = dispatcher_of(kernel)
-        there = signature in dispatcher.overloads or dispatcher._cache.has(signature)
+        there = signature in dispatcher.overloads or dispatcher._cache.has(signature, again=compile_it)
         if there or compile_it:
             dispatcher._compilation_chain_init_hook()
             with contextlib.nullcontext() if there else dispatcher._cache.compiling(signature):
@@ -194,9 +194,9 @@ class _KernelCache(caching._Cache):
         self._kernel = kernel
         self._absent: set[Any] = set()
 
-    def has(self, signature: Any) -> bool:
-        """Return whether there is machine code for these types; another process may make it later."""
-        if signature in self._absent:
+    def has(self, signature: Any, again: bool) -> bool:
+        """Return whether there is machine code for these types; look again where another process may have made it."""
+        if signature in self._absent and not again:
             return False
         folder, _ = self._file(signature, self._kernel.dispatcher.targetctx.codegen())
         found = (folder / f"{self._kernel.__qualname__}.nbi").exists()

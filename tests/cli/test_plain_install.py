@@ -42,7 +42,7 @@ sys.meta_path[:] = [Plain if finder is PathFinder else finder for finder in sys.
 from zoomrank.cli import main
 sys.exit(main())
 """
-WORKS = {"demo", "simulate"}
+WORKS = {"compile", "demo", "simulate"}
 FIRST = {"demo", "serve"}  # one that works and one that does not; a process for each of the others takes longer
 ARGUMENTS = {
     "demo": ["--depth", "5", "--visits", "10"],
