@@ -226,11 +226,11 @@ def test_same_choices_as_the_literal_twin_near_a_peak(shape: str, visits: int) -
     plain = twin_tree(tree)
     paths = reference.PathZooming(plain, slots)
     slow, fast = reference.Ranked(plain, paths.each(), False, 3), Ranked(PathZooming(tree), slots, seed=3)
-    rng = np.random.default_rng(13)
+    rng = np.random.default_rng(21)
     mean = np.where(np.arange(len(tree)) < len(tree) // 3, 0.3 + 0.4 * rng.random(len(tree)), 0.02)
     for _ in range(visits):
         visit_both(slow, fast, mean, rng)
-    assert paths.passed_down > 0
+    assert paths.passed_down > 10
 
 
 @pytest.mark.parametrize("visits", [300, pytest.param(600, marks=pytest.mark.full)])

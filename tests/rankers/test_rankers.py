@@ -474,7 +474,7 @@ def test_files_of_an_earlier_version_are_loaded(earlier: str, tmp_path: Path) ->
     """Counts are kept and bounds recomputed: from then on it goes on like any other, also from its own file."""
     file = Path(__file__).parents[1] / "fixtures" / f"{earlier}.ranker"
     ranker, again = zr.load(file), zr.load(file)
-    assert ranker.state.total[0] == ranker.state.plays[0].sum() >= 300
+    assert ranker.state.total[0] == ranker.state.plays[0].sum() > 300
     assert np.isfinite(ranker.state.bound[0]).all()
     assert ranker.rank().documents == again.rank().documents
     assert has_same_counts(file.read_bytes(), zr.load(file))

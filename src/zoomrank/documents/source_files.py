@@ -110,14 +110,8 @@ def read_rows(file: Path | IO[bytes], kind: str) -> RowByRow:
 
 def _each_parquet_row(table: Any, chosen: Sequence[str]) -> Iterator[Sequence[Any]]:
     with _parquet_errors("The table"):
-        batches = iter(table.iter_batches(columns=list(chosen)))
-    while True:
-        with _parquet_errors("The table"):
-            batch = next(batches, None)
-            rows = None if batch is None else [batch.column(name).to_pylist() for name in chosen]
-        if rows is None:
-            return
-        yield from zip(*rows, strict=True)
+        for batch in table.iter_batches(columns=list(chosen)):
+            yield from zip(*(batch.column(name).to_pylist() for name in chosen), strict=True)
 
 
 def named(file: Path | IO[bytes]) -> str:

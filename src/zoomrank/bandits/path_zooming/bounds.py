@@ -140,7 +140,7 @@ def _neglect(state: Any, entry: Scalar, slot: Scalar, plays: Scalar, around: Sca
 
 
 @inlined
-def slot_confidence(state: Any, slot: Scalar) -> Scalar:
+def _slot_confidence(state: Any, slot: Scalar) -> Scalar:
     """Return the confidence of a slot: exploring costs least at the bottom; all slots build on what the top shows."""
     return state.confidence * ((np.float64(slot) + 1.0) / np.float64(state.bound.shape[1]))
 
@@ -162,7 +162,7 @@ def index_of(
         neglect = _neglect(state, at, slot, plays, around[0])
         mean = clicks / plays
         new = SETTLING / (np.float64(state.plays[0, np.uint64(slot)]) + 1.0 + SETTLING)
-        confidence = slot_confidence(state, slot) * (1.0 + state.growth * (1.0 - new) * neglect)
+        confidence = _slot_confidence(state, slot) * (1.0 + state.growth * (1.0 - new) * neglect)
         bound = upper_bound(mean, plays, confidence)
         bound += state.optimism * np.float64(state.spread[np.uint64(state.node[at])])
         bound *= 1.0 - MARGIN * new

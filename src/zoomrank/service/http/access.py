@@ -82,23 +82,21 @@ class AllowedOrigins:
         if not self._allowed or not known.is_feedback:
             return []
         varies = (b"vary", b"origin")
-        origin = headers.get(b"origin", b"")
-        return [(b"access-control-allow-origin", origin), varies] if origin in self._allowed else [varies]
+        allowed = (b"access-control-allow-origin", headers.get(b"origin", b""))
+        return [allowed, varies] if self._allows(known, headers) else [varies]
 
     def is_preflight(self, method: str, known: RouteRule, headers: Headers) -> bool:
         """Return whether a request is the preflight for feedback from an allowed origin."""
-        return (
-            method == "OPTIONS"
-            and known.is_feedback
-            and b"access-control-request-method" in headers
-            and headers.get(b"origin", b"") in self._allowed
-        )
+        return method == "OPTIONS" and b"access-control-request-method" in headers and self._allows(known, headers)
 
     def may_send(self, known: RouteRule, headers: Headers) -> bool:
         """Return whether no page sent a request, or the service's own, or one that may send feedback."""
         origin = headers.get(b"origin")
         own = origin is None or origin.lower().partition(b"://")[2] == headers.get(b"host", b"").lower()
-        return own or (known.is_feedback and origin in self._allowed)
+        return own or self._allows(known, headers)
+
+    def _allows(self, known: RouteRule, headers: Headers) -> bool:
+        return known.is_feedback and headers.get(b"origin", b"") in self._allowed
 
     @staticmethod
     async def answer(send: Send) -> None:

@@ -33,7 +33,6 @@ class TimeLimits(NamedTuple):
 
 TIME_LIMITS = TimeLimits()
 LARGEST_HEAD = 2**16  # bytes of a request line and headers
-_AGAIN = "send it again, all at once."
 _TOO_LONG = f"The headers of this request exceed {LARGEST_HEAD // 1024} kB: send fewer, or smaller cookies."
 
 
@@ -112,7 +111,8 @@ class TimedProtocol(HttpToolsProtocol):
         cycle = self._of
         if (cycle is None and self.scope is not None) or (cycle is not None and not cycle.response_started):
             what = "headers" if cycle is None else "body"
-            self._refuse(408, "Request Timeout", "timeout", f"The {what} of this request arrived too slowly: {_AGAIN}")
+            message = f"The {what} of this request arrived too slowly: send it again, all at once."
+            self._refuse(408, "Request Timeout", "timeout", message)
         if cycle is not None:  # end the application's wait for the body
             cycle.disconnected = True
             cycle.message_event.set()
